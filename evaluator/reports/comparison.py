@@ -13,6 +13,7 @@ from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.variants import VariantInputs, learns_text, names_of, taught_by, window_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.findings.codes import PUSHES
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.findings.run import ends_seen, outside_seen
 from evaluator.replays.options import told_events_words
@@ -140,10 +141,15 @@ def _warnings(comparison: Comparison) -> list[Words]:
 
 
 def _assumptions(comparison: Comparison) -> list[Words]:
-    each = zip(comparison.results, comparison.assumed, strict=True)
-    return _together(
-        comparison.results, [(*coded(assumptions_of(one.findings)), *_given_to_policy(inputs)) for one, inputs in each]
-    )
+    said: list[Sequence[str | Words]] = []
+    told = set()
+    for one, inputs in zip(comparison.results, comparison.assumed, strict=True):
+        lived = one.schedule and (one.schedule.learn_every, one.schedule.learn_lag)
+        # Pushes of one schedule are alike but for the number of rounds: the first line speaks for all.
+        own = [found for found in assumptions_of(one.findings) if found.code != PUSHES.name or lived not in told]
+        told.add(lived)
+        said.append((*coded(own), *_given_to_policy(inputs)))
+    return _together(comparison.results, said)
 
 
 def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:

@@ -25,7 +25,7 @@ from numba.core.typed_passes import NativeLowering
 class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
     """Code that waits to be copied into a caller's; what it calls, a loop copies beside it, once for all its pieces."""
 
-    _linking_libraries: list[Any]
+    _linking_libraries: Any
     _shared_module: Any
 
     def finalize(self) -> None:
@@ -75,7 +75,7 @@ def _code_of(library: Any) -> Any:
 class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
     """Code of a loop, optimised a second time in the place of its pieces, which were not optimised before."""
 
-    _linking_libraries: list[Any]
+    _linking_libraries: Any
 
     def finalize(self) -> None:
         """Copy the pieces into it, and theirs, and optimise all of it."""
@@ -83,8 +83,7 @@ class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
             if hasattr(self, "_reload_init"):  # earlier versions have none
                 self._reload_init.update(library._reload_init)
             self._final_module.link_in(_code_of(library), preserve=True)
-        linked = self._linking_libraries
-        self._linking_libraries = []
+        linked, self._linking_libraries = self._linking_libraries, []
         super().finalize()
         self._linking_libraries = linked
 
