@@ -25,6 +25,9 @@ from numba.core.typed_passes import NativeLowering
 class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
     """Code that waits to be copied into a caller's; what it calls, a loop copies beside it, once for all its pieces."""
 
+    _linking_libraries: Any
+    _shared_module: Any
+
     def finalize(self) -> None:
         """Copy nothing into it."""
         self._raise_if_finalized()
@@ -71,6 +74,8 @@ def _code_of(library: Any) -> Any:
 
 class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
     """Code of a loop, optimised a second time in the place of its pieces, which were not optimised before."""
+
+    _linking_libraries: Any
 
     def finalize(self) -> None:
         """Copy the pieces into it, and theirs, and optimise all of it."""
