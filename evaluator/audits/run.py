@@ -29,7 +29,7 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.findings.plan import warn_of_twins
-from evaluator.replays.planning import kept_for
+from evaluator.replays.planning import kept_for, with_teacher
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
@@ -67,6 +67,7 @@ def run_audit(
     at its `place`, by whose content jobs are kept, else by that of the log that is given. Errors are those of a replay
     of the log, and DataError where it is too small to fit a truth to.
     """
+    options = with_teacher(log, options)
     _refuse_units(log, options)
     fitted = fit(log, policies, options)
     plans, truth, _ = fitted

@@ -18,7 +18,7 @@ policy does. So the number accepted is tested against it at any time, however th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -125,27 +125,39 @@ def share_interval(cases: int, n: int, *, alpha: float = 0.05) -> Interval:
 
 
 def _sparse_interval(rewards: SparseRewards, *, upper: float, lower: float, alpha: float, tuned_for: float) -> Interval:
-    """Return the interval of rewards mostly zero; cost and memory are those of the others.
+    """Return the interval of rewards mostly zero; cost and memory are those of the others."""
+    n = rewards.n
+    if n == 0:
+        _checked(rewards.value, upper, lower)
+        return mean_interval([], upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    total, variation = rewards.sums(upper, lower)
+    low, high = interval_ends([total], [variation], [n], upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    return Interval(rewards.total / n, float(low[0]), float(high[0]), n, 1.0 - alpha, ANYTIME)
+
+
+def _running_sums(rewards: SparseRewards, upper: float, lower: float) -> tuple[float, float]:
+    """Return the sum S of rewards mostly zero, in units of their range, and that of the squares V around its mean.
 
     Between two rewards the running sum S stands still, so the rounds i of the gap add (M + S)^2 sum 1/i^2 to V, M the
     `middle`, and the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
     """
-    n = rewards.n
-    width = upper - lower
-    value = _checked(rewards.value, upper, lower) / width
-    if n == 0:
-        return mean_interval([], upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
-    if rewards.at.size < n:
+    value = _checked(rewards.value, upper, lower) / (upper - lower)
+    if rewards.at.size < rewards.n:
         _checked([0.0], upper, lower)
-    number = rewards.at + 1.0
-    start = middle(lower, upper)
-    before = start + np.concatenate(([0.0], np.cumsum(value)))
-    gap = _trigamma(np.concatenate(([1.0], number + 1.0))) - _trigamma(np.concatenate((number, [n + 1.0])))
-    variation = float(((value - before[:-1] / number) ** 2).sum() + (before**2 * gap).sum())
-    low, high = interval_ends(
-        [before[-1] - start], [variation], [n], upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for
-    )
-    return Interval(rewards.total / n, float(low[0]), float(high[0]), n, 1.0 - alpha, ANYTIME)
+    # There may be millions: what is not needed again is written over.
+    start, before = middle(lower, upper), np.zeros(value.size + 1)
+    np.cumsum(value, out=before[1:])
+    before += start
+    total, number = float(before[-1] - start), rewards.at + 1.0
+    off = before[:-1] / number
+    np.subtract(value, off, out=off)
+    of_rewards = (off**2).sum()
+    del value, off
+    gap = _trigamma(np.concatenate(([1.0], number + 1.0)))
+    gap -= _trigamma(np.concatenate((number, [rewards.n + 1.0])))
+    before *= before
+    before *= gap
+    return total, float(of_rewards + before.sum())
 
 
 def _trigamma(x: Floats) -> Floats:
@@ -409,6 +421,13 @@ class SparseRewards:
     n: int
     at: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
+    _sums: dict[tuple[float, float], tuple[float, float]] = field(init=False, default_factory=dict, repr=False)
+
+    def sums(self, upper: float, lower: float) -> tuple[float, float]:
+        """Return what intervals at any level are made of, `_running_sums`, computed once."""
+        if (upper, lower) not in self._sums:
+            self._sums[upper, lower] = _running_sums(self, upper, lower)
+        return self._sums[upper, lower]
 
     @classmethod
     def of(cls, rewards: npt.ArrayLike) -> SparseRewards:

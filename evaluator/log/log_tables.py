@@ -121,7 +121,7 @@ class LogMeta:
         Zone in which times of day are meant, such as Europe/Berlin; None for UTC.
     deployment
         How policies are deployed on this traffic, by the names of a replay's options: ``learn_every``, ``learn_lag``,
-        ``explore_first``, ``keep_for``. Replays do so unless they are told otherwise.
+        ``explore_first``, ``keep_for``, ``learn_from``. Replays do so unless they are told otherwise.
     """
 
     name: str

@@ -98,19 +98,21 @@ def fixed_size_lists(array: npt.NDArray[Any]) -> pa.Array:
 
 
 def take_rows(rows: pa.Table | pa.RecordBatch, numbers: npt.NDArray[np.int64]) -> pa.Table:
-    """Return some rows by their numbers, in the order asked for; a slice of them where they follow each other.
-
-    Of slices of nested fixed-size lists pyarrow (26.0) itself takes other memory than their rows.
-    """
+    """Return some rows by their numbers, in the order asked for; a slice of them where they follow each other."""
     if consecutive(numbers):
         part = rows.slice(int(numbers[0]), len(numbers))
         return part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
-    at = pa.array(numbers)
-    columns = [
-        fixed_size_lists(to_numpy(column)[numbers]).cast(column.type) if _is_nested(column.type) else column.take(at)
-        for column in rows.columns
-    ]
-    return pa.table(columns, schema=rows.schema)
+    return pa.table([take_values(column, numbers) for column in rows.columns], schema=rows.schema)
+
+
+def take_values(column: pa.ChunkedArray | pa.Array, numbers: npt.NDArray[np.int64]) -> pa.ChunkedArray | pa.Array:
+    """Return some rows of a column by their numbers, in the order asked for.
+
+    Of slices of nested fixed-size lists pyarrow (26.0) itself takes other memory than their rows.
+    """
+    if _is_nested(column.type):
+        return fixed_size_lists(to_numpy(column)[numbers]).cast(column.type)
+    return column.take(pa.array(numbers))
 
 
 def consecutive(numbers: npt.NDArray[np.int64]) -> bool:

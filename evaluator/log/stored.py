@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from evaluator.log.schema import (
     per_action,
     read,
     take_rows,
+    take_values,
     to_numpy,
 )
 from evaluator.log.times import summed
@@ -49,7 +50,7 @@ class Selection:
     `propensity`, shape (K,), replaces that of the displays (uniform by design over fewer actions, or constant and made
     to sum to 1); None leaves it, but for displays with sets of their own and uniform propensities, which follow the
     sets. `file` is the state of each file when the log was opened (`evaluator.log.log_files.file_state`), in which the
-    rows are so; None where nobody looked. `begins` holds what `StoredLog` finds of its row groups, once it has looked.
+    rows are so; None where nobody looked. `begins` holds what `StoredLog.begins` returns, once somebody has looked.
     """
 
     rows: int
@@ -73,15 +74,22 @@ class Selection:
         return self.kept + self.passed < self.rows
 
 
-class RowFacts(NamedTuple):
+@dataclass(frozen=True)
+class RowFacts:
     """What a pass over the rows of a log's files found once these had been validated.
 
-    Displays of each action of the files, shape (K,), and times of the first and the last one in ticks.
+    Displays of each action of the files, shape (K,), and times of the first and the last one in ticks. `verified` names
+    the columns that were read to their end since the log was opened, and are as known.
     """
 
     shown: tuple[int, ...]
     first_time: int
     last_time: int
+    verified: set[str] = field(init=False, default_factory=set, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts by name."""
+        return {"shown": self.shown, "first_time": self.first_time, "last_time": self.last_time}
 
 
 class BatchedLog(Log):
@@ -230,9 +238,10 @@ class StoredLog(BatchedLog):
         first, batch = first + passed, batch.slice(passed)
         batch = batch.slice(0, max(self.selection.kept - first, 0))
         if batch.num_rows:
-            number = pa.array(np.arange(first, first + batch.num_rows))
-            arrays = [number if name == "display_id" else batch.column(name) for name in columns]
-            yield first, pa.RecordBatch.from_arrays(arrays, list(columns))
+            own = {name: batch.column(name) for name in columns if name != "display_id"}
+            if "display_id" in columns:
+                own["display_id"] = pa.array(np.arange(first, first + batch.num_rows))
+            yield first, pa.RecordBatch.from_arrays([own[name] for name in columns], list(columns))
 
     def _holding(self, wanted: npt.NDArray[np.int64], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches as `_selected` does, of the row groups alone that have some of the displays.
@@ -244,7 +253,7 @@ class StoredLog(BatchedLog):
             yield from self._selected(columns, BATCH)
             return
         self._refuse_changed()
-        rows, displays = self._begins
+        rows, displays = self.begins
         groups, before = np.unique(np.searchsorted(displays, wanted, side="right") - 1), 0
         most = len(groups) > len(rows) // 2
         for path in self.paths:
@@ -262,7 +271,7 @@ class StoredLog(BatchedLog):
                 before = after
 
     @property
-    def _begins(self) -> npt.NDArray[np.int64]:
+    def begins(self) -> npt.NDArray[np.int64]:
         """Rows before each row group of the files, and the log's displays before it, shape (2, groups)."""
         chosen = self.selection
         if not chosen.begins:
@@ -314,7 +323,8 @@ class StoredLog(BatchedLog):
         needed, numbered = self._needed(columns)
         wanted, seen, traffic = self.selection.rows, 0, 0.0
         batches = part_batches(self.paths, size, needed)
-        for batch in batches if self.facts is None else self._verified(batches, self.facts):
+        known = self.facts is None or self.facts.verified.issuperset(name for name in needed if name in _KNOWN)
+        for batch in batches if known or self.facts is None else self._verified(batches, self.facts):
             batch = batch.slice(0, wanted - seen)
             if numbered and batch.num_rows:
                 place = np.arange(seen, seen + batch.num_rows)
@@ -350,6 +360,8 @@ class StoredLog(BatchedLog):
                 sound = sound and not ((p <= 0.0) | (p > 1.0)).any()
             if not sound:
                 raise damaged(self.paths[0], "its rows are not those of which meta.json has the facts")
+            if last:
+                facts.verified.update(columns)
             yield batch
 
     def _needed(self, columns: Sequence[str]) -> tuple[list[str], bool]:
@@ -390,9 +402,8 @@ class StoredLog(BatchedLog):
         if self.selection.new_action is None:
             return batch
         action = self.selection.new_action[to_numpy(batch.column("action"))]
-        kept = action >= 0
-        batch = batch.filter(pa.array(kept))
-        columns = {name: batch.column(name) for name in batch.schema.names}
+        kept = np.flatnonzero(action >= 0)
+        columns = {name: take_values(batch.column(name), kept) for name in batch.schema.names if name != "action"}
         columns["action"] = pa.array(action[kept])
         if "propensity" in columns and self.selection.propensity is not None:
             columns["propensity"] = pa.array(self.selection.propensity[action[kept]])

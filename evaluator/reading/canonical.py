@@ -264,7 +264,9 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
     found = kept_propensities(log.meta.propensity, seen, old, choosable=_choosable(log, old))
-    events = _renumbered(log, new_action)
+    events, begins = _renumbered(log, new_action)
+    selection = replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action)
+    selection.begins.append(begins)
     conversions = int(mark_kind(events, CONVERSION).sum())
     counts = {
         **log.meta.counts,
@@ -275,7 +277,7 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
         "conversions": conversions,
     }
     return log.changed(
-        selection=replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action),
+        selection=selection,
         events=events,
         actions=log.actions.take(pa.array(old)).set_column(0, "action", pa.array(np.arange(len(old), dtype=np.int32))),
         meta=replace(
@@ -306,20 +308,22 @@ def _choosable(log: StoredLog, actions: npt.NDArray[np.integer]) -> float | None
     return total
 
 
-def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> pa.Table:
-    """Return the events of the kept displays, with the numbers these have among themselves."""
-    of = to_numpy(log.events["display_id"]).astype(np.int64)
-    number = np.full(len(of), -1, np.int64)
-    before = 0
+def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Return the events of the kept displays, with the numbers these have among themselves, and `StoredLog.begins`."""
+    of, (rows, _) = to_numpy(log.events["display_id"]), log.begins
+    mine, number = np.zeros(len(of), np.bool_), [np.zeros(0, np.int64)]
+    before, begins = 0, np.zeros(len(rows), np.int64)
     for first, batch in log.batches(["action"]):
         kept = new_action[batch["action"]] >= 0
-        place = before + np.cumsum(kept) - 1
+        place = np.cumsum(kept)
         low, high = np.searchsorted(of, [first, first + len(kept)])
         at = of[low:high] - first
-        number[low:high] = np.where(kept[at], place[at], -1)
-        before += int(kept.sum())
-    rest, at = log.events.filter(pa.array(number >= 0)), log.events.schema.get_field_index("display_id")
-    return rest.set_column(at, "display_id", pa.array(number[number >= 0]))
+        mine[low:high] = kept[at]
+        number.append(before - 1 + place[at[mine[low:high]]])
+        begins += np.searchsorted(first + np.flatnonzero(kept), rows)
+        before += int(place[-1])
+    rest, column = log.events.filter(pa.array(mine)), log.events.schema.get_field_index("display_id")
+    return rest.set_column(column, "display_id", pa.array(np.concatenate(number))), np.stack([rows, begins])
 
 
 class DisplayWriter:

@@ -364,7 +364,7 @@ def write_meta(folder: Path, meta: LogMeta, facts: RowFacts | None = None) -> No
         **{name: value for name, value in meta.to_dict().items() if name not in _OF_KINDS},
         "kinds": [asdict(kind) for kind in (meta.conversions, *meta.outcomes)],
         "encoder": None if meta.encoder is None else meta.encoder.to_dict(),
-        "facts": None if facts is None else facts._asdict(),
+        "facts": None if facts is None else facts.to_dict(),
         "files": files,
     }
     document["checksum"] = _checksum(document)

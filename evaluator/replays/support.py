@@ -25,7 +25,7 @@ from evaluator.log.schema import ELIGIBLE, is_target, to_numpy
 from evaluator.log.times import time_words
 from evaluator.log.vectors_of_displays import TakenActions
 from evaluator.policies.static import FixedAction
-from evaluator.replays.rounds.propensity import Thinning
+from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.survey import Survey
 
 if TYPE_CHECKING:
@@ -177,32 +177,54 @@ class BindingDisplay(NamedTuple):
 def binding_display(plan: ReplayPlan) -> BindingDisplay | None:
     """Return the display that decides how many are accepted, where few others have as small a propensity; else None.
 
-    Cost: nothing, but where c is below a hundredth of a uniform logger's: one scan, and 8 bytes a display.
+    Cost: nothing, but where c is below a hundredth of a uniform logger's: once one scan, and 8 bytes a display.
     """
     found, matched = plan.matched.propensities, plan.matched
     c = np.where(plan.usable > 0, matched.c, np.inf)
     action = int(c.argmin())
     if found.rule is None or matched.clips or not c[action] * len(c) < _TINY:
         return None
-    columns = tuple(dict.fromkeys(("action", *found.reads)))
-    parts = [(batch["action"], found.of(batch)) for _, batch in plan.log.batches(columns)]
-    of, p = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if c.max(where=np.isfinite(c), initial=0.0) > c[action]:  # each action has a c of its own
-        p = np.where(of == action, p, np.inf)
-    first, n = int(p.argmin()), len(plan.rounds)
-    among = np.sort(p[np.isfinite(p)])
-    for quantile in _QUANTILES:
-        wider = float(among[int(quantile * len(among))])
-        if wider >= MUCH_SMALLER * p[first]:
+    # Where each action has a c of its own, its own displays alone.
+    only = action if c.max(where=np.isfinite(c), initial=0.0) > c[action] else None
+    first, shown, smallest, among = plan.survey.once(
+        ("smallest propensities", found.rule, only), lambda: _smallest_propensities(plan.survey, found, only)
+    )
+    n = len(plan.rounds)
+    for quantile, wider in zip(_QUANTILES, among, strict=True):
+        if wider >= MUCH_SMALLER * smallest:
             accepted = min(wider, 1.0) * n
             more = f"`accept_quantile={quantile:g}`, which accepts about {accepted:,.0f} at the price of bias"
             return BindingDisplay(
-                f"the smallest propensity, {p[first]:.2g} (display {first + plan.before}, action "
-                f"{plan.log.labels[of[first]]}), decides how many displays are accepted: about {p[first] * n:,.2g} of "
+                f"the smallest propensity, {smallest:.2g} (display {first + plan.before}, action "
+                f"{plan.log.labels[shown]}), decides how many displays are accepted: about {smallest * n:,.2g} of "
                 f"{n:,}",
                 f"{more}, or to correct that propensity if it is a mistake of the log",
             )
     return None
+
+
+def _smallest_propensities(
+    survey: Survey, found: Propensities, only: int | None
+) -> tuple[int, int, float, tuple[float, ...]]:
+    """Return the first display with the smallest propensity, its action, that propensity, and `_QUANTILES` of all.
+
+    Of all displays, or of those of one action.
+    """
+    log, n = survey.log, len(survey.log) if only is None else int(survey.shown[only])
+    every, filled, display, shown = np.empty(n), 0, -1, -1
+    smallest = np.inf
+    for first, batch in log.batches(list(dict.fromkeys(("action", *found.reads)))):
+        action, p = batch["action"], found.of(batch)
+        at = np.arange(len(p)) if only is None else np.flatnonzero(action == only)
+        mine = p[at]
+        every[filled : filled + len(mine)] = mine
+        filled += len(mine)
+        if len(mine) and mine.min() < smallest:
+            least = at[int(mine.argmin())]
+            display, shown, smallest = first + int(least), int(action[least]), float(mine.min())
+    places = [int(quantile * n) for quantile in _QUANTILES]
+    every.partition(places)
+    return display, shown, smallest, tuple(float(every[place]) for place in places)
 
 
 def said_of_index(plan: ReplayPlan) -> list[Finding]:

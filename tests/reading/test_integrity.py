@@ -120,7 +120,7 @@ def test_rows_that_were_validated_when_written_are_not_gone_through_again(
         assert scans
         assert again.events.equals(part.events)
         assert replay(again, "random", seed=1).to_dict() == found
-        signed(folder, lambda said: said.update(facts=log.facts._asdict()))
+        signed(folder, lambda said: said.update(facts=log.facts.to_dict()))
         scans.clear()
 
 
@@ -148,7 +148,7 @@ def test_false_facts_are_told_as_rows_pass(folder: Path, facts: Callable[[dict[s
 def test_rows_with_another_action_than_facts_know_reach_no_loop(folder: Path) -> None:
     facts, sound = read_meta(folder).facts, load(folder)
     assert facts is not None
-    short = sound.changed(facts=facts._replace(shown=(sum(facts.shown),)))
+    short = sound.changed(facts=dataclasses.replace(facts, shown=(sum(facts.shown),)))
     with pytest.raises(SourceError, match="its rows are not those of"):
         short.column("action")
 

@@ -68,7 +68,7 @@ def little_learned(
     others = [
         f"{n:,.0f} come {when}" for n, when in ((expired, "after the window"), (late, "after the last round")) if n
     ]
-    events = told_events_words(plan.options.learn_from)
+    events = told_events_words(plan.options.taught_by)
     so = (
         f"{what}: of the {generated:,.0f} {events} of its {rounds:,} rounds the policy was told {delivered:,.0f}"
         f"{''.join(f', {of}' for of in others)}."

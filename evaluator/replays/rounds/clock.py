@@ -149,7 +149,7 @@ class ReplayWindow:
 
         One array for all plans whose window and clock are the same.
         """
-        return survey.in_rounds((*self.cut, clock.share), lambda: self._revealed(survey, clock))
+        return survey.once(("revealed", *self.cut, clock.share), lambda: self._revealed(survey, clock))
 
     def _revealed(self, survey: Survey, clock: ReplayClock) -> npt.NDArray[np.int64]:
         delay = on_clock(survey.delay, clock)

@@ -123,7 +123,11 @@ class RewardRange(NamedTuple):
 
 
 def reward_range(survey: Survey, used: int) -> RewardRange:
-    """Return the range of the rewards of the first `used` displays. Cost: a pass over the events of each kind."""
+    """Return the range of the rewards of the first `used` displays. Cost: once a pass over the events of each kind."""
+    return survey.once(("reward range", used), lambda: _found_range(survey, used))
+
+
+def _found_range(survey: Survey, used: int) -> RewardRange:
     log, c = survey.log, int(np.searchsorted(survey.display, used))
     display = survey.display[:c]
     value = to_numpy(log.conversions["value"])[:c].astype(np.float64, copy=False)

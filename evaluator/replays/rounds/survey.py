@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from evaluator.log.times import FEW_SHARE, TOLD_APART, Counts, TrafficCount, cou
 from evaluator.log.vectors_of_displays import Dwarfing, dwarfing_column
 from evaluator.streams import STEP, mixed
 
+T = TypeVar("T")
 # So many displays at the most have their times kept: spans of longer logs are known up to two parts in so many.
 _MARKS = 65_536
 # Time stamps are looked at for these units, in seconds, from the coarsest on.
@@ -100,13 +101,14 @@ class Survey:
 
     _until: dict[int, int] = field(default_factory=dict, repr=False)
     _shown_first: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
-    _in_rounds: dict[tuple[object, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _made: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
 
-    def in_rounds(self, by: tuple[object, ...], made: Callable[[], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Return delays in rounds, shape (c,), `made` once for all plans that share `by`, which fixes them."""
-        if by not in self._in_rounds:
-            self._in_rounds[by] = made()
-        return self._in_rounds[by]
+    def once(self, by: tuple[object, ...], made: Callable[[], T]) -> T:
+        """Return what is `made` of the survey once for all plans that share `by`, which begins with its name."""
+        if by not in self._made:
+            self._made[by] = made()
+        found: T = self._made[by]
+        return found
 
     def displays_until(self, time: int) -> int:
         """Return how many displays were shown no later than a time in ticks; one pass for all who ask the same."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -31,7 +31,7 @@ from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, mea
 from evaluator.estimates.paired import difference, repeated_interval, unknown
 from evaluator.replays.options import Guardrail, Quantity, parse_guardrails
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.values.rewards import RewardBounds, evened, logged_rewards, reward_bounds
+from evaluator.replays.values.rewards import References, RewardBounds, evened, reward_bounds
 from evaluator.results.json_documents import Finite, Positive
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, Columns, table_of
 
@@ -176,15 +176,17 @@ class KindValue:
 
 
 def kind_values(
-    plan: ReplayPlan, displays: Sequence[Ints], *, variants: int = 1
+    plan: ReplayPlan, displays: Sequence[Ints], *, variants: int = 1, references: References | None = None
 ) -> tuple[tuple[OutcomeValue, ...], tuple[GuardrailAnswer, ...]]:
     """Return the value of each outcome in the rounds of a replay, and the answer to each guardrail of its plan.
 
     Rounds are given by the displays of each repeat, in order, shape (T_r,). Answers are adjusted for the number of
-    guardrails times that of the variants, the replays that are judged together.
+    guardrails times that of the variants, the replays that are judged together. What the log brought is found once for
+    all plans with the same references.
     """
+    references = References() if references is None else references
     alpha, asked = 1.0 - plan.options.level, parse_guardrails(plan.options.guardrails)
-    kinds = {name: _value_of(of, displays) for name, of in plan.outcomes.items()}
+    kinds = {name: _value_of(of, displays, references) for name, of in plan.outcomes.items()}
     values = tuple(
         OutcomeValue(name, of.value(alpha), of.uplift(alpha), of.logging_value(alpha)) for name, of in kinds.items()
     )
@@ -196,16 +198,14 @@ def kind_values(
     return values, tuple(answers)
 
 
-def _value_of(plan: ReplayPlan, displays: Sequence[Ints]) -> KindValue:
+def _value_of(plan: ReplayPlan, displays: Sequence[Ints], references: References) -> KindValue:
     """Return the value of the events that a plan has for its rewards, in the rounds on these displays.
 
     A round counts if its display was followed for long enough, which the display's number tells, and no event: what was
     known before the round's outcome.
     """
     shown = [of[of < len(plan.rounds)] for of in displays]
-    logged, bounds = logged_rewards(plan, rounds=0), reward_bounds(plan)
-    # A sum of values that keeps the bounds may be beyond them by rounding.
-    logged = replace(logged, value=np.clip(logged.value, *bounds))
+    logged, bounds = references.of_kind(plan), reward_bounds(plan)
     different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
     return KindValue(plan, [logged.taken(of) for of in shown], bounds, different, plan.bounded, logged)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, to_numpy
+from evaluator.options.deployment import EVENT, LOGGER
 from evaluator.replays.acceptance import AcceptedDisplays, SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.learned.policy import displays_of
 from evaluator.replays.learned.policy_metadata import LearnedFrom
@@ -173,6 +174,17 @@ class References:
         """Return `logged_rewards`."""
         return self._once(("rewards", *_rewards_key(plan, rounds)), lambda: logged_rewards(plan, rounds=rounds))
 
+    def of_kind(self, plan: ReplayPlan) -> SparseRewards:
+        """Return what each display brought of a kind of events, which a plan has for its rewards, within its bounds."""
+        bounds = reward_bounds(plan)
+
+        def rewards() -> SparseRewards:
+            logged = logged_rewards(plan, rounds=0)
+            # A sum of values that keeps the bounds may be beyond them by rounding.
+            return replace(logged, value=np.clip(logged.value, *bounds))
+
+        return self._once(("kind", plan.survey, bounds, *_rewards_key(plan, 0)), rewards)
+
     def logging_value(self, plan: ReplayPlan, rounds: int, *, alpha: float) -> Interval:
         """Return the interval of the logged displays' mean reward."""
         key = ("logging", alpha, *_rewards_key(plan, rounds))
@@ -213,7 +225,11 @@ class References:
 
     def source(self, plan: ReplayPlan, read: int) -> LearnedFrom | None:
         """Return which displays a replay goes through that reads so many: of a log on disk at the cost of a scan."""
-        asked = plan.window, plan.options.learn_from
+        explored = (
+            "" if plan.explores is None else f"{plan.explores.rounds}{f':{LOGGER}' * (plan.as_logger is not None)}"
+        )
+        learns = EVENT if plan.schedule is None else plan.schedule.words
+        asked = plan.window, plan.options.taught_by, learns, explored
         return self._once(
             ("source", plan.before, read, *asked), lambda: displays_of(plan.log, plan.before, read, *asked)
         )
