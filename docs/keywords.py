@@ -33,9 +33,9 @@ from typing import Literal, TypedDict
 _CLASSES: tuple[tuple[str, str, type[Options], str, tuple[str, ...]], ...] = (
     ("ReadingKeywords", "Options of `evaluator.load`.", ReadingOptions, "", ()),
     ("BareReplayKeywords", "Options of a replay that all who replay share.", BareReplayOptions, "",
-     ("window", "learn_every", "bootstrap")),
+     ("window", "learn_every", "learn_from", "bootstrap")),
     ("SharedKeywords", "Options of a replay that those of a comparison share.", ReplayOptions, "BareReplayKeywords",
-     ("window", "learn_every", "bootstrap")),
+     ("window", "learn_every", "learn_from", "bootstrap")),
     ("ReplayKeywords", "Options of `evaluator.replay` and `evaluator.plan`.", ReplayOptions, "SharedKeywords", ()),
     # Python takes a baseline of any kind that a policy may have, not its name alone.
     ("CompareKeywords", "Options of `evaluator.compare`.", CompareOptions, "SharedKeywords", ("baseline",)),

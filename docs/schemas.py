@@ -49,7 +49,7 @@ from evaluator.reading.facts import (  # noqa: E402
 from evaluator.reading.options import ReadingOptions  # noqa: E402
 from evaluator.replays.plan import PlanDocument  # noqa: E402
 from evaluator.replays.result import ReplayResult  # noqa: E402
-from evaluator.reports.command_words import DECLARED  # noqa: E402
+from evaluator.reports.command_words import declared_options  # noqa: E402
 from evaluator.reports.manifest import Manifest  # noqa: E402
 from evaluator.results.json_documents import JsonDocument  # noqa: E402
 from evaluator.simulations.result import Simulation  # noqa: E402
@@ -64,7 +64,7 @@ _TYPED: dict[str, Any] = {}
 for _kind in DOCUMENTS:
     _file = f"{_kind.schema.removeprefix('evaluate.').partition('/')[0]}.schema.json"
     _TYPED[_file] = _TYPED[_file] | _kind if _file in _TYPED else _kind
-_CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in DECLARED}
+_CLASSES: dict[str, type[Options]] = {cls.__name__: cls for cls in declared_options()}
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string", NoneType: "null"}
 _BOUNDS = {
     "above": "exclusiveMinimum", "at_least": "minimum", "below": "exclusiveMaximum", "at_most": "maximum"

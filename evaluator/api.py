@@ -157,7 +157,7 @@ def compare(
 
     refuse_unknown("compare", options, CompareOptions, ReplayOptions)
     given = under_own_names(CompareOptions, under_own_names(ReplayOptions, options))
-    names = ("windows", "schedules", "study", "ship_if", "look", "bootstrap")
+    names = ("windows", "schedules", "learn_from", "study", "ship_if", "look", "bootstrap")
     own = CompareOptions(**{name: given.pop(name, None) for name in names})
     cut_offs, schedules, rule, look = own.asked_windows, own.schedules, own.rule, own.asked_look
     descriptions = as_descriptions(policies)
@@ -175,7 +175,7 @@ def compare(
         look = asked.look if look is None else look
         said = asked.options
     draws = said.pop("bootstrap", None) if own.bootstrap is None else own.bootstrap
-    chosen = ReplayOptions(**{**said, **given, "bootstrap": draws or 0})
+    chosen = ReplayOptions(**{**said, **given, **own.replaying, "bootstrap": draws or 0})
     keep = [*chosen.keeps, LIKE_USERS] if may_decide(descriptions, draws) else chosen.keeps
     spec = None if baseline is None else as_description(baseline).spec
     with _opened("synthetic" if log is None else log, keep, executor, reading) as (logged, place):

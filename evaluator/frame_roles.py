@@ -205,7 +205,7 @@ class MadeFromFrames:
             Share of the traffic's displays that the log holds, in (0, 1].
         deployment
             How policies are deployed on this traffic, which replays do unless told otherwise: ``{"learn_every":
-            "1d@03:00", "learn_lag": "6h", "keep_for": "user"}``.
+            "1d@03:00", "learn_lag": "6h", "keep_for": "user"}``, or a product's default, ``{"preset": "growthbook"}``.
         context, encoding, dimensions, intercept, scale, allow
             Columns that a policy may see, or the kind of each by name; how they become vectors, the width of the hashed
             part, whether a constant is appended, how numbers are scaled (``"standard"``: with mean 0 and deviation 1 in

@@ -58,9 +58,9 @@ class Traffic:
     growth: float = 1.0
     over: float = 1.0
 
-    @functools.cached_property
+    @functools.cache  # noqa: B019 (a few rates, for thousands of logs)
     def _expected(self) -> tuple[Floats, Floats]:
-        """Seconds from the start, by quarters of an hour over two years, and arrivals to be expected by then."""
+        """Return seconds from the start, by quarters of an hour over two years, and arrivals to be expected by then."""
         step = DAY / 96
         at = np.arange(0.0, 730 * DAY, step)
         hour = (START % DAY + at + step / 2) % DAY / HOUR
@@ -70,14 +70,14 @@ class Traffic:
 
     def arrivals(self, n: int, rng: np.random.Generator) -> Floats:
         """Return the times of the first n arrivals, seconds from the start, shape (n,)."""
-        at, expected = self._expected
+        at, expected = self._expected()
         times: Floats = np.interp(np.cumsum(rng.exponential(size=n)), expected, at, right=np.nan)
         assert not np.isnan(times[-1])
         return times
 
     def mean_rate(self, n: int) -> float:
         """Return the arrivals a second to be expected until n have come."""
-        at, expected = self._expected
+        at, expected = self._expected()
         return n / float(np.interp(n, expected, at))
 
 

@@ -95,7 +95,8 @@ def test_signature_and_docstring_show_every_option(name: str, options: type[Opti
     if (
         name == "compare"
     ):  # which takes several windows and schedules, any policy as a baseline, and resamples as it needs
-        others = {"window", "learn_every", "baseline"} | ({"bootstrap"} if options is ReplayOptions else set())
+        of_replays = {"bootstrap", "learn_from"} if options is ReplayOptions else set()
+        others = {"window", "learn_every", "baseline"} | of_replays
         fields = {own: field for own, field in fields.items() if own not in others}
     for field in fields.values():
         assert shown[field.name].default == field.default

@@ -234,7 +234,7 @@ class LiveRuns:
                     common,
                     reach=int(min(*(of[p].setting.window for of in told), max(*lengths, common) - 1)),
                     arrivals=(float(first), float(last)),
-                    told_costs=options.learn_from == "objective",
+                    told_costs=options.taught_by == "objective",
                     deployment=deployment_of(plan),
                 )
             )

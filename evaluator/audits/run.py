@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluator.audits import audit_jobs
 from evaluator.audits.audit_jobs import RUNS_PER_TWIN, AuditedLog, LiveRuns, TwinJob, audited_log, live_jobs
-from evaluator.audits.options import AuditOptions
+from evaluator.audits.options import AuditOptions, refuse_units
 from evaluator.audits.power import LargerDifference, powers
 from evaluator.audits.replays import IntervalAndTruth, MeasuredDifference, TwinReplays, fit, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
@@ -21,7 +21,6 @@ from evaluator.audits.words import found_beside_twins, verdict, warnings
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import check_log
 from evaluator.comparisons.log_places import LogPlace
-from evaluator.errors import ParameterError
 from evaluator.findings.codes import ordered
 from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
@@ -29,7 +28,7 @@ from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.findings.plan import warn_of_twins
-from evaluator.replays.planning import kept_for
+from evaluator.replays.planning import kept_for, with_teacher
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
@@ -38,16 +37,6 @@ Floats = npt.NDArray[np.float64]
 def steps(policies: int, options: AuditOptions) -> int:
     """Return what the numbers add up to that `run_audit` calls its `advance` with."""
     return options.twins * (1 + RUNS_PER_TWIN * policies)
-
-
-def _refuse_units(log: Log, options: AuditOptions) -> None:
-    """Raise ParameterError where units keep their action: those of a twin would have to be known, and are not."""
-    kept = kept_for(log, options)
-    if kept is not None:
-        raise ParameterError(
-            f"`keep_for='{kept.text}'`: the twins of an audit have displays, and no {kept.column} who comes back.",
-            remedy="audit the policies without it (`keep_for='none'`), and compare with it.",
-        )
 
 
 def run_audit(
@@ -67,7 +56,8 @@ def run_audit(
     at its `place`, by whose content jobs are kept, else by that of the log that is given. Errors are those of a replay
     of the log, and DataError where it is too small to fit a truth to.
     """
-    _refuse_units(log, options)
+    options = with_teacher(log, options)
+    refuse_units(kept_for(log, options))
     fitted = fit(log, policies, options)
     plans, truth, _ = fitted
     workers, audited = executor is not None, AuditedLog(options)

@@ -39,6 +39,8 @@ from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import clusters_text, effective, too_few
 from evaluator.log.column import Column, source_columns
 from evaluator.log.schema import to_numpy
+from evaluator.replays.rounds.propensity import NONE_GIVEN
+from evaluator.replays.rounds.units import ALL_BUT_NOISE, Units, by_unit
 
 # Intervals that are to be so many times as wide are worth a warning.
 WIDER = 1.1
@@ -54,6 +56,8 @@ _STEPS, _CLOSE = 60, 1e-6
 _LARGEST = 5.0
 # Number of earlier displays of which it is said what would have been found.
 _SAID = 4
+# More units of one action than chance gives, as a share, from which the logger kept it in part.
+_KEPT_SOMEHOW = 0.05
 _WHAT = ("of anything", "of the same action")
 
 
@@ -188,6 +192,50 @@ def _of_actions(reward: Floats, action: Ints, clusters: Column, grown: float) ->
     return grown * float(of_values.sum() / alone.sum()), grown * float(apart.sum() / independent.sum())
 
 
+def chance_of_one(t: Tables, units: Units) -> float:
+    """Return which share of units of more than one display would show one action if the logger chose anew at each."""
+    log, found = t.logged.survey.log, t.logged.propensities
+    plain = {"propensity", "action", "display_id"}.issuperset(found.reads)
+    return units.chance(by_unit(found, log, units) if plain else NONE_GIVEN)
+
+
+def kept_actions(t: Tables, units: Units | None) -> CheckResult:
+    """Say whether the logger kept the action of its users."""
+    if units is None:
+        return not_applicable("No column of users is known: keep it in the log under a name such as user.")
+    name, asked = units.asked.column, units.asked.text
+    if not units.several:
+        return _untested(f"no {name} has more than one display", {"units": len(units.first)})
+    chance = chance_of_one(t, units)
+    numbers = {"share": units.share, "chance": chance, "several": units.several, "units": len(units.first)}
+    found = f"{units.share:.1%} of {units.several:,} with more than one display, {chance:.1%} by chance"
+    shows = f"{units.alike:,} of {units.several:,} units by {asked} with more than one display show one action"
+    if units.kept:
+        what = (
+            f"The logger kept its action by {asked}: {shows}. Checks of what it chose look at first displays; a "
+            f"deployment that keeps it too is replayed with `keep_for='{asked}'`."
+        )
+        return CheckResult(verdict="pass", number=found, effect=units.share, numbers=numbers, what=what)
+    some = units.share - chance > _KEPT_SOMEHOW and chance < ALL_BUT_NOISE
+    return CheckResult(
+        verdict="warn" if some else "pass",
+        number=found,
+        effect=units.share,
+        numbers=numbers,
+        what=f"The logger kept its action by {name} in part: {shows}, and {chance:.1%} would if it chose anew at each. "
+        "Displays of one unit are then no independent choices, and the propensity of a later one is not what it was."
+        if some else f"The logger chose anew at each display of a {name}: a kept action cannot be replayed.",
+        remedy=f"Say for how long it kept its action, in the spec: keep_for = '{name}@1d' under [deployment]; or log "
+        "the propensity of each display given what was kept." if some else "",
+    )  # fmt: skip
+
+
+KEPT_ACTIONS = Check(
+    name="kept actions",
+    finds="a logger that kept the action of its users, for good, for a while, or in part",
+    run=kept_actions,
+    tested=False,
+)
 DEPENDENCE = Check(
     name="dependence of displays",
     finds="users or days whose displays hang together, and how much wider intervals are to be (`--cluster-by`)",

@@ -482,15 +482,16 @@ UNIFORMITY = Check(
     finds="actions of a log said to be uniform that are shown more or less often: in all, by day, hour, context",
     run=uniformity,
     of_all=True,
+    of_choices=True,
 )
 CALIBRATION = Check(
     name="calibration",
     finds="actions shown more or less often than their propensities say; holes told from wrong propensities",
-    run=calibration, instead_of="uniformity", of_all=True,
+    run=calibration, instead_of="uniformity", of_all=True, of_choices=True,
 )  # fmt: skip
 INDEPENDENCE = Check(
     name="independence", finds="a logger that chose by context although its propensities are constant",
-    run=independence, of_all=True,
+    run=independence, of_all=True, of_choices=True,
 )  # fmt: skip
 OVERLAP = Check(
     name="overlap",
@@ -499,5 +500,5 @@ OVERLAP = Check(
 )  # fmt: skip
 LOGGER_REPLAY = Check(
     name="replay of the logger", finds="propensities that do not give back the log's own mean reward",
-    run=replay_of_logger, of_all=True,
+    run=replay_of_logger, of_all=True, of_choices=True,
 )  # fmt: skip

@@ -44,6 +44,7 @@ CHECKS = (
     steadiness.TRAFFIC,
     value_drift.REWARDS,
     dependence.DEPENDENCE,
+    dependence.KEPT_ACTIONS,
     dependence.WEAR_OUT,
 )
 

@@ -11,6 +11,7 @@ from evaluator.checks.tables import Tables
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column
 from evaluator.log.contract import has_eligibility
+from evaluator.replays.rounds.units import Units
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
@@ -151,7 +152,8 @@ class Check:
     run
         Function that takes the tables of a log and, by name, what else it needs: ``level``, its share of the false
         alarms; ``seed``, of its draws; ``clusters``, which displays hang together, None where the user named none;
-        ``users``, which displays are of one user, None where no column is known to say so.
+        ``users``, which displays are of one user, None where no column is known to say so; ``units``, those that may
+        keep their action, None likewise.
     tested
         Whether its verdict rests on a test that takes a share of the false alarms; else it compares numbers with stated
         thresholds.
@@ -161,6 +163,8 @@ class Check:
         Whether it takes every action for eligible at every display: elsewhere it does not apply.
     twins_have_it
         Whether the twins that an audit draws have the defect too, because they take it over from the log.
+    of_choices
+        Whether it is of what the logger chose, and so of first displays alone where it kept the action of its users.
     by_kind
         Whether it is of events, and so looks at those of each kind that counts as a reward, each with an equal part of
         its share of the false alarms; else it looks at displays, at all rewards together, or at conversions.
@@ -173,6 +177,7 @@ class Check:
     instead_of: str = ""
     of_all: bool = False
     twins_have_it: bool = False
+    of_choices: bool = False
     by_kind: bool = False
 
     @property
@@ -181,14 +186,21 @@ class Check:
         return tuple(inspect.signature(self.run).parameters)[1:]
 
     def find(
-        self, tables: Sequence[Tables], *, level: float, seed: int, clusters: Column | None, users: Column | None
+        self,
+        tables: Sequence[Tables],
+        *,
+        level: float,
+        seed: int,
+        clusters: Column | None,
+        users: Column | None,
+        units: Units | None = None,
     ) -> CheckResult:
         """Return what it finds in a log, of which there are tables of conversions, then of each kind that counts."""
         if self.of_all and has_eligibility(tables[0].logged.survey.log):
             why = "displays have their own eligible actions, and this takes every action for eligible at all of them"
             return replace(not_applicable(why), name=self.name)
         kinds = tables if self.by_kind else tables[:1]
-        given = {"level": level / len(kinds), "seed": seed, "clusters": clusters, "users": users}
+        given = {"level": level / len(kinds), "seed": seed, "clusters": clusters, "users": users, "units": units}
         found = [self.run(of, **{name: given[name] for name in self.needs}) for of in kinds]
         return replace(_worst(found, [of.logged.kind for of in kinds]), name=self.name)
 

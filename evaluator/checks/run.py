@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from evaluator.checks.coordinates import cut_contexts
+from evaluator.checks.dependence import chance_of_one
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.registry import CHECKS, OF_CONVERSIONS, number_tested
 from evaluator.checks.result import ALARMS, POWER_Z, CheckResult, Verdict, with_causes
@@ -19,12 +20,14 @@ from evaluator.errors import UnknownNameError, nearest
 from evaluator.estimates.standard_errors import NEEDED, expected_rewards
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
-from evaluator.log.column import read_clusters, read_users
+from evaluator.log.column import Column, read_clusters, read_users
 from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
+from evaluator.options.deployment import KeptFor, parse_kept
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import surveys
+from evaluator.replays.rounds.units import ALL_BUT_NOISE, Units, first_displays, read_units
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, Positive, in_document
 from evaluator.results.tabular import NUMBER, TEXT, arrow_table
@@ -180,8 +183,10 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
 
     Refunds are taken off the sale at once: tests of delays are of sales, tests of rewards of what is left of them.
     Outcomes that count as rewards have tests of their own (`evaluator.checks.result.Check.by_kind`).
+    Where the logger kept the action of its users, what it chose is what it showed at their first displays, and checks
+    of its choices look at these alone.
     Cost: about seven passes of few columns, one of them with the contexts, and three for each outcome that counts;
-    memory grows with the events only.
+    memory grows with the events, and with the first displays of users whose action was kept.
     """
     log = refunds_at_once(log)
     users = read_users(log, options.cluster_by)
@@ -189,6 +194,39 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
     clusters = users
     if users is None or users.by != options.cluster_by:
         clusters = None if options.cluster_by is None else read_clusters(log, options.cluster_by)
+    counted = [one.name for one in counted_outcomes(log.meta)]
+    tables, units = _tables(log, options, level, advance), _units(log, users)
+    of_choices, propensities = tables, tables[0].logged.propensities
+    if units is not None and units.kept and chance_of_one(tables[0], units) < ALL_BUT_NOISE:
+        of_choices = _tables(first_displays(log, units), options, level)
+    return CheckReport(
+        dataset=log.meta.name,
+        displays=len(log),
+        conversions=log.conversions.num_rows,
+        actions=log.n_actions,
+        propensity=propensities.kind,
+        assumption=propensities.assumption,
+        left_out=" ".join(filter(None, [log.meta.left_out, _unseen_by_some(counted)])),
+        options=options,
+        replay=in_replay(tables[0]),
+        checks=with_causes(
+            check.find(
+                of_choices if check.of_choices else tables,
+                level=level,
+                seed=options.seed,
+                clusters=clusters,
+                users=users,
+                units=units,
+            )
+            for check in CHECKS
+        ),
+    )
+
+
+def _tables(
+    log: Log, options: CheckOptions, level: float, advance: Callable[[int], None] = lambda displays: None
+) -> list[Tables]:
+    """Return the tables of a log's conversions, and of each other kind of events that counts."""
     counted = [one.name for one in counted_outcomes(log.meta)]
     by_kind = dict(zip(["", *counted], surveys([log, *map(log.of_outcome, counted)]), strict=True))
     surveyed = by_kind[""]
@@ -204,21 +242,15 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
         when = to_numpy(seen.log.conversions["time"]).astype(np.int64, copy=False)
         follow = follow_up(seen, timeline, when, level=level / len(by_kind))
         inputs.append(CheckInput(seen, timeline, follow, coordinates, propensities, name, followed, rewards))
-    tables = [count(inputs[0], advance), *map(count_events, inputs[1:])]
-    return CheckReport(
-        dataset=log.meta.name,
-        displays=len(log),
-        conversions=log.conversions.num_rows,
-        actions=log.n_actions,
-        propensity=propensities.kind,
-        assumption=propensities.assumption,
-        left_out=" ".join(filter(None, [log.meta.left_out, _unseen_by_some(counted)])),
-        options=options,
-        replay=in_replay(tables[0]),
-        checks=with_causes(
-            check.find(tables, level=level, seed=options.seed, clusters=clusters, users=users) for check in CHECKS
-        ),
-    )
+    return [count(inputs[0], advance), *map(count_events, inputs[1:])]
+
+
+def _units(log: Log, users: Column | None) -> Units | None:
+    """Return the units that may keep their action: as the log says of its deployment, else its users; None for none."""
+    asked = parse_kept(log.meta.deployment.get("keep_for"))
+    if asked is None and users is not None:
+        asked = KeptFor(users.by, users.by, None)
+    return None if asked is None else read_units(log, asked)
 
 
 def _unseen_by_some(counted: Sequence[str]) -> str:

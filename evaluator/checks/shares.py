@@ -422,9 +422,13 @@ def without(t: Tables, actions: Flags) -> str:
 
 
 SHARE_DRIFT = Check(
-    name="drift of action shares", finds="shares of the actions that change along the log", run=share_drift, of_all=True
+    name="drift of action shares",
+    finds="shares of the actions that change along the log",
+    run=share_drift,
+    of_all=True,
+    of_choices=True,
 )
 RHYTHM = Check(
     name="hours and weekdays", finds="a logger that followed the clock although its propensities are constant",
-    run=hours_and_weekdays, of_all=True,
+    run=hours_and_weekdays, of_all=True, of_choices=True,
 )  # fmt: skip

@@ -16,28 +16,101 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
+from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
 
 import typer
+import typer.main
+from typer.core import TyperCommand
 
-from evaluator.cli import audit, check, compare, datasets, delays, options, policies, replay, report, simulate
+from evaluator.cli import options
 from evaluator.cli.command_parameters import option
-from evaluator.cli.help import App
+from evaluator.cli.help import App, Group
 from evaluator.errors import EvaluatorError, OutputError, refuse_no_utf8
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.outputs.locks import undo_all
-from evaluator.reports.command_words import use_command_words
 from evaluator.threads import one_blas_thread_from_the_start
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+# The commands, each in a module of its name, in the order of the help; and the groups among them.
+COMMANDS = (
+    "replay", "compare", "audit", "simulate", "delays", "check", "report", "explain", "datasets", "policies",
+)  # fmt: skip
+_GROUPS = ("datasets", "policies")
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each loaded when it is asked for: all of them take longer than a short one runs."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        if name not in self._loaded:
+            self._loaded[name] = _load(name)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+def _load(name: str) -> Any:
+    module = import_module(f"evaluator.cli.{name}")
+    if name in _GROUPS:
+        part = module.app
+    else:
+        part = App()
+        part.command(name, epilog=module.EXAMPLES)(getattr(module, f"{name}_command"))
+    loaded = typer.main.get_command(part)
+    loaded.name = name
+    return loaded
+
+
+def _describe(name: str) -> str:
+    """Return what a command says it does, from its compiled module, which is not run."""
+    spec = find_spec(f"evaluator.cli.{name}")
+    assert spec is not None
+    assert isinstance(spec.loader, InspectLoader)
+    code = spec.loader.get_code(spec.name)
+    for part in code.co_consts if code is not None else ():
+        if isinstance(part, CodeType) and part.co_name == f"{name}_command":
+            code = part
+    return str(code.co_consts[0]) if code is not None else ""
+
+
+class _Root(Group):
+    """The command ``evaluate`` itself."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast(Any, _Commands())  # never changed
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, of which none is loaded."""
+        return list(COMMANDS)
+
+    def summary(self, ctx: Any, name: str) -> str:
+        """Return the sentence that says what a command does."""
+        return TyperCommand(name, help=_describe(name)).get_short_help_str(limit=1000)
+
+
 app = App(
+    cls=_Root,
+    add_completion=True,
     name="evaluate",
     help="Offline evaluation of bandit policies under delayed, censored feedback.\n\n"
     "The result goes to stdout, all else to stderr. Exit codes: 0 result, 2 usage, 3 bad data or a missing file, "
@@ -72,18 +145,6 @@ def _root(
     pass
 
 
-app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
-app.command("compare", epilog=compare.EXAMPLES)(compare.compare_command)
-app.command("audit", epilog=audit.EXAMPLES)(audit.audit_command)
-app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
-app.command("delays", epilog=delays.EXAMPLES)(delays.delays_command)
-app.command("check", epilog=check.EXAMPLES)(check.check_command)
-app.command("report", epilog=report.EXAMPLES)(report.report_command)
-app.command("explain", epilog=report.EXPLAIN_EXAMPLES)(report.explain_command)
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(policies.app, name="policies")
-
-
 def _stop(signum: int, frame: FrameType | None) -> None:
     is_second = options.stopped_by is not None
     options.stopped_by = signum
@@ -108,6 +169,8 @@ def main() -> None:
                 refuse_no_utf8(word)
             app()
     except EvaluatorError as error:
+        from evaluator.reports.command_words import use_command_words
+
         # Errors of the library name options as Python does; only here their names become those of the command line.
         line = str(error) if error.quotes_keys else use_command_words(str(error))
         _fail(error, line, error.exit_code)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import gzip
 import inspect
-import tomllib
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -265,6 +262,8 @@ def _read_columns(given: dict[str, Any]) -> list[str]:
     named = given.get("log") or given.get("dataset")
     if named is None:
         return []
+    import tomllib
+
     from evaluator.reading.locate import bundled_names
 
     spec = bundled_names().get(str(named), Path(named))
@@ -283,5 +282,8 @@ def _read_header(file: Path, source: dict[str, Any]) -> list[str]:
     separator = _SEPARATORS.get(f".{source['format']}" if "format" in source else suffix)
     if separator is None:
         return []
+    import csv
+    import gzip
+
     with (gzip.open if packed else open)(file, "rt", encoding="utf-8-sig") as lines:
         return next(csv.reader(lines, delimiter=separator), [])

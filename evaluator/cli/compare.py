@@ -31,7 +31,7 @@ LONG = 1_000_000_000
 
 @reads_log
 @options_of(CompareOptions, to="comparing")
-@options_of(ReplayOptions, to="replaying", but=("window", "learn_every", "bootstrap"))
+@options_of(ReplayOptions, to="replaying", but=("window", "learn_every", "learn_from", "bootstrap"))
 def compare_command(
     context: typer.Context,
     reading: dict[str, Any],
@@ -88,7 +88,7 @@ def compare_command(
         descriptions = as_descriptions(specs)
         named = None if baseline is None else as_description(baseline).spec
         store = None if folder is None else KeptResults(folder, [*descriptions, LoggingPolicy()])
-        options = ReplayOptions(**{**replaying, "bootstrap": draws or 0})
+        options = ReplayOptions(**{**replaying, **asked.replaying, "bootstrap": draws or 0})
         # Weighted differences are by users; and the log is checked, by what users saw before, too.
         decides = may_decide(descriptions, draws)
         keep = [*options.keeps, LIKE_USERS] if decides else options.keeps

@@ -1,4 +1,4 @@
-"""The commands ``evaluate datasets``."""
+"""Logs: what they hold, whether they are sound, and their fast form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evaluator.reading.options import MakeOptions, ReadingOptions
 if TYPE_CHECKING:
     from evaluator.reading.draft_lines import Draft, Question
 
-app = App(help="Logs: what they hold, whether they are sound, and their fast form.", no_args_is_help=True)
+app = App(help=__doc__, no_args_is_help=True)
 
 _NAME = DATASET.but(
     help="Bundled name, a spec.toml, or a converted folder, on disk or in a bucket.", question=WHICH_LOG

@@ -300,10 +300,14 @@ class Group(OneLineErrors, TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, command.get_short_help_str(limit=1000)) for name, command in commands if command]
+        rows = [(name, self.summary(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def summary(self, ctx: Any, name: str) -> str:
+        """Return the sentence that says what a command does."""
+        command = self.get_command(ctx, name)
+        return "" if command is None else str(command.get_short_help_str(limit=1000))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""
@@ -314,7 +318,9 @@ class App(typer.Typer):
     """An app whose commands and groups have this help."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=Group, **settings)
+        settings.setdefault("cls", Group)
+        settings.setdefault("add_completion", False)
+        super().__init__(**settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Return a decorator that makes a function a command."""

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from itertools import accumulate
@@ -20,15 +19,16 @@ from evaluator.errors import UsageError
 from evaluator.escape import escape
 from evaluator.options.declaration import Option
 from evaluator.options.shared import CLUSTER, DATASET, KEPT, OUTPUT, POLICIES, STUDY, WHICH_LOG
-from evaluator.reading.options import ReadingOptions
 from evaluator.reports.command_words import use_command_words
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from rich.console import Console
 
     from evaluator.findings.finding import Finding
+    from evaluator.reports.console import ReportConsole
     from evaluator.reports.document import Document
-    from evaluator.reports.terminal import ReportConsole
 
 
 P = ParamSpec("P")
@@ -74,8 +74,6 @@ Cluster = Annotated[str | None, option("cluster", CLUSTER)]
 DelaysCluster = Annotated[str | None, option("cluster", CLUSTER.but(panel=STUDY))]
 # Option of a command whose options have no panels.
 SimulateCluster = Annotated[str | None, option("cluster", CLUSTER.but(panel=""))]
-# Commands keep the columns that they need by themselves; generated logs have a seed in their spec.
-_takes_reading = options_of(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)
 
 
 def _set_debug(wanted: bool) -> bool:
@@ -136,7 +134,7 @@ def note(sentence: str) -> None:
 
 def stdout() -> ReportConsole:
     """Return the console of the result: coloured on a terminal, plain in a pipe, 120 or ``COLUMNS`` wide."""
-    from evaluator.reports.terminal import ReportConsole
+    from evaluator.reports.console import ReportConsole
 
     _end_work()
     console = ReportConsole()
@@ -334,7 +332,10 @@ if TYPE_CHECKING:
 
 def reads_log(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a log's reading; it shows from its first moment that it works."""
-    return _takes_reading(at_work(command))
+    from evaluator.reading.options import ReadingOptions
+
+    # Commands keep the columns that they need by themselves; generated logs have a seed in their spec.
+    return options_of(ReadingOptions, to="reading", but=("seed", "keep"), given_only=True)(at_work(command))
 
 
 def one_log(log: str | None, dataset: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The commands ``evaluate policies``."""
+"""The policies that can be replayed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluator.options.shared import DATASET, WHICH_LOG
 # Width from which the list of policies has a column of sources.
 _WITH_SOURCES = 120
 
-app = App(help="The policies that can be replayed.", no_args_is_help=True)
+app = App(help=__doc__, no_args_is_help=True)
 
 
 @app.command("list", epilog="Example: evaluate policies list")

@@ -1,4 +1,4 @@
-"""The commands ``evaluate report`` and ``evaluate explain``: what results say, and what their codes mean."""
+"""The command ``evaluate report``: what results say."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from evaluator.cli.output import new_file
 from evaluator.options.declaration import Option
 
 EXAMPLES = "Examples: evaluate report run1   |   evaluate report run1 study1 audit1 -o decision.html"
-EXPLAIN_EXAMPLES = "Examples: evaluate explain few-rounds   |   evaluate explain"
-_CODE = Option(default=None, help="Code of a finding, as reports and --json name it; without it, all are listed.")
 _PAGE = Path("report.html")
 FOLDERS = Option(default=..., help="Folders that commands wrote with --out")
 
@@ -37,23 +35,3 @@ def report_command(
     for line in left:
         o.note(f"Not in the order of time: {line}")
     o.note(f"Wrote {out}.")
-
-
-def explain_command(
-    code: Annotated[str | None, argument(_CODE, completes="finding")] = None,
-    as_json: o.AsJson = False,
-    debug: o.Debug = False,
-) -> None:
-    """Explain a warning, an assumption or a check by its code.
-
-    Prints what it means, how it is found, what it does to the numbers, what to do, and an example that has it.
-    """
-    from evaluator.findings.catalogue import Catalogue, catalogue, explain
-
-    entries = list(catalogue().values()) if code is None else [explain(code)]
-    if as_json:
-        o.print_json(Catalogue(tuple(entries)).to_dict())
-        return
-    from evaluator.reports.documents import entry_document, list_document
-
-    o.show_document(list_document(entries) if code is None else entry_document(entries[0]))

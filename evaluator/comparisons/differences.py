@@ -246,7 +246,7 @@ def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
     """Return (variant, its like with the widest window), for variants that differ from it in the window only."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for i, plan in enumerate(plans):
-        alike.setdefault((plan.policy.spec, _learns(plan), plan.options.learn_from), []).append(i)
+        alike.setdefault((plan.policy.spec, _learns(plan), plan.options.taught_by), []).append(i)
     widest = {spec: max(like, key=lambda j: plans[j].window.rounds) for spec, like in alike.items()}
     pairs = [(i, widest[spec]) for spec, like in alike.items() for i in like if widest[spec] != i]
     return sorted(pairs)

@@ -232,8 +232,13 @@ def may_decide(policies: Sequence[Any], draws: int | None) -> bool:
 
 
 def _weighable(plan: ReplayPlan) -> bool:
-    """Whether every display that can be judged has a weight under the policy, and the displays are the traffic's."""
+    """Whether every display that can be judged has a weight under the policy, and the displays are the traffic's.
+
+    Where units keep their action, that of a later display depends on the first one's context, and not on its own.
+    """
     p = plan.propensities
+    if plan.kept is not None and plan.policy.contextual:
+        return False
     return not plan.policy.learns and plan.options.reward == "eventual" and p.rule is not None and not p.tilted
 
 

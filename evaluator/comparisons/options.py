@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, SCHEDULES, TRIED, WINDOWS
+from evaluator.options.shared import BOOTSTRAP, DECIDES, ESTIMATE, LEARN_FROM, SCHEDULES, TRIED, WINDOWS
 
 if TYPE_CHECKING:
     from evaluator.comparisons.rule import Look, ShipRule
@@ -21,6 +21,10 @@ class CompareOptions(Options):
 
     windows: Sequence[str | int | None] | None = WINDOWS.field()
     schedules: Sequence[str | int] | None = SCHEDULES.field()
+    learn_from: Sequence[str] | None = LEARN_FROM.but(
+        more="Each policy that learns is replayed with every one; value, regret, uplift and guardrails stay those of "
+        "the rewards. The window holds for what the policy is told; events have their own delays and follow-up."
+    ).field()
     baseline: str | None = option(
         None,
         "One of the policies, to compare the others with. Default: the logging policy",
@@ -79,6 +83,11 @@ class CompareOptions(Options):
         from evaluator.comparisons.rule import parse_look
 
         return None if self.look is None else parse_look(self.look)
+
+    @property
+    def replaying(self) -> dict[str, Any]:
+        """What it says of all replays, as options of these."""
+        return {} if self.learn_from is None else {"learn_from": ",".join(self.learn_from)}
 
     @property
     def asked_windows(self) -> tuple[str | int | None, ...] | None:

@@ -205,7 +205,10 @@ def compare_results(
     check = None
     if verdict is not None and any(TO_CHECK in of.conditions for of in verdict.candidates):
         how = CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by)
-        check = check_log(plans[0].log if log is None else log, how, advance)
+        checked = plans[0].log if log is None else log
+        if options.keep_for is not None:
+            checked = checked.with_meta(deployment={**checked.meta.deployment, "keep_for": options.keep_for})
+        check = check_log(checked, how, advance)
         verdict = with_checks(verdict, check.to_dict())
     return Comparison(
         results=tuple(judged),

@@ -45,10 +45,10 @@ class Case(NamedTuple):
 
     window: Window
     learn_every: str | int | None = None
-    learn_from: str = OBJECTIVE
+    learn_from: str | None = None
 
     @property
-    def learning(self) -> tuple[str | int | None, str]:
+    def learning(self) -> tuple[str | int | None, str | None]:
         """What makes no difference to a policy that does not learn."""
         return self.learn_every, self.learn_from
 
@@ -81,13 +81,13 @@ def pairs_of(
     return found
 
 
-def teachers_of(learn_from: str) -> list[str]:
-    """Return what is to teach the policies of a comparison, which commas separate.
+def teachers_of(learn_from: str | None) -> list[str | None]:
+    """Return what is to teach the policies of a comparison, which commas separate; None for what the log says.
 
     >>> teachers_of("sales, click@1d")
     ['sales', 'click@1d']
     """
-    return [teacher.strip() for teacher in learn_from.split(",")]
+    return [None] if learn_from is None else [teacher.strip() for teacher in learn_from.split(",")]
 
 
 def _learns(policy: Any) -> bool:
@@ -221,9 +221,12 @@ def taught_by(plan: Mapping[str, Any]) -> str:
 
 def learns_text(result: ReplayResult) -> str:
     """Return when the policy of a variant learns, as reports name it; empty where it never does."""
-    if not result.plan["learns"]:
-        return ""
-    return EVENT if result.schedule is None else result.schedule.learn_every
+    return learned_at(result.plan, None if result.schedule is None else result.schedule.learn_every)
+
+
+def learned_at(plan: Mapping[str, Any], every: str | None) -> str:
+    """Return when a policy of such a plan learns, given the schedule of its replay; empty where it never does."""
+    return (every or EVENT) if plan["learns"] else ""
 
 
 def window_text(result: ReplayResult) -> str:

@@ -38,7 +38,7 @@ from evaluator.policies.base import Setting
 from evaluator.policies.dispatch import choose
 from evaluator.policies.running import blamed, has_random_ties, loop_for, reward_unit
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.rounds.stream import Batch, read_only_batch
+from evaluator.replays.rounds.stream import Batch, read_only, read_only_batch
 from evaluator.streams import Stream, random_stream
 
 BATCH = 65_536
@@ -97,7 +97,10 @@ class Begun(NamedTuple):
 
 
 class Explores(NamedTuple):
-    """So many first rounds whose actions are drawn uniformly, from those that the log shows, shape (m,)."""
+    """So many first rounds whose actions are drawn uniformly, from those that the log shows, shape (m,).
+
+    Without `actions`, the logging policy chooses in these rounds: they are the displays of a thinning of its own.
+    """
 
     rounds: int
     actions: npt.NDArray[np.int64]
@@ -196,10 +199,18 @@ class MatchingReplay:
         self._step = loop_for(policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
         self.done = False
 
-    def read(self, first: int, batch: Batch, kept: KeptDisplays | None = None) -> npt.NDArray[np.int64]:
+    def read(
+        self,
+        first: int,
+        batch: Batch,
+        as_logger: npt.NDArray[np.int32] | None = None,
+        kept: KeptDisplays | None = None,
+    ) -> npt.NDArray[np.int64]:
         """Walk through the next displays, the first of which has this number; return the numbers of those accepted.
 
-        Where units keep actions the displays have the numbers that `kept` says, and some of them were read before.
+        `as_logger` are their actions, shape (n,), -1 where left out by the thinning of the rounds in which the
+        logging policy chooses; None without such rounds. Where units keep actions the displays have the numbers that
+        `kept` says, and some of them were read before.
         """
         if self.done:
             return np.zeros(0, np.int64)
@@ -213,7 +224,9 @@ class MatchingReplay:
         accepted = np.empty(len(batch.action), np.int64)
         choices = np.empty(len(batch.action), np.int32) if self._recorded else None
         with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
-            seen = self._explore(batch, pending, accepted)
+            seen = self._explore(
+                batch if as_logger is None else batch._replace(action=read_only(as_logger)), pending, accepted
+            )
             rest, lived = _from(batch, seen), int(self._progress[loop.ROUNDS]) - before
             if len(rest.action):
                 seen += self._step(*self._arguments(rest, pending, accepted[lived:], choices))
@@ -405,8 +418,8 @@ class QueueReplay:
         self._safe = safe
         self._parts: list[_Queued] = []
 
-    def read(self, first: int, batch: Batch) -> None:
-        """Queue the next displays."""
+    def read(self, first: int, batch: Batch, as_logger: npt.NDArray[np.int32] | None = None) -> None:
+        """Queue the next displays; a queue never explores."""
         conversions = np.diff(batch.first_conversion).astype(np.int32)
         told = _as_told(batch, self._unit)
         self._parts.append(_Queued(told.action, conversions, told.delay, told.value))

@@ -63,7 +63,8 @@ class Explored(NamedTuple):
 
     It is drawn among the `actions` that the log shows, shape (m,), or among those of them that are eligible. Where the
     sampler keeps choices (`kept`), it is `held` until a display shows it, shape (1,), -1 while there is none; else each
-    display has a draw of its own.
+    display has a draw of its own. Without actions the logging policy has chosen: every display that is left is a
+    round.
     """
 
     actions: npt.NDArray[np.int64]
@@ -292,6 +293,8 @@ def _next_explored(
     while i < n:
         action = _logged(batch, i)
         if action >= 0:
+            if source.actions.shape[0] == 0:
+                break
             if source.held[0] < 0:
                 source.held[0] = any_action(rng, source.actions, batch.eligible, i)
             found = source.held[0] == action

@@ -121,7 +121,7 @@ class LogMeta:
         Zone in which times of day are meant, such as Europe/Berlin; None for UTC.
     deployment
         How policies are deployed on this traffic, by the names of a replay's options: ``learn_every``, ``learn_lag``,
-        ``explore_first``, ``keep_for``. Replays do so unless they are told otherwise.
+        ``explore_first``, ``keep_for``, ``learn_from``. Replays do so unless they are told otherwise.
     """
 
     name: str
@@ -193,7 +193,8 @@ class LogTables:
     @cached_property
     def outcomes(self) -> pa.Table:
         """Events of the outcomes: ``outcome`` (text) and the columns of events."""
-        return outcomes_of(self.events)
+        found = outcomes_of(self.events)
+        return found.set_column(0, OUTCOME, found[OUTCOME].cast(pa.string()))
 
     def __len__(self) -> int:
         return int(self.displays.num_rows)
@@ -304,10 +305,10 @@ def choose_kinds(events: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def outcomes_of(events: pa.Table) -> pa.Table:
-    """Return the events that are neither conversions nor costs, ``outcome`` (text) before their other columns."""
+    """Return the events that are neither conversions nor costs, ``outcome`` (coded) before their other columns."""
     names, code = kinds_of(events) or ([CONVERSION], np.zeros(events.num_rows, np.int8))
     chosen = np.array([name not in (CONVERSION, COSTS) for name in names], np.bool_)[code]
-    named = pa.array(names, pa.string()).take(pa.array(code[chosen]))
+    named = pa.DictionaryArray.from_arrays(pa.array(code[chosen]), pa.array(names, pa.string()))
     return events.filter(pa.array(chosen)).select(list(EVENTS)).add_column(0, OUTCOME, named)
 
 

@@ -3,17 +3,23 @@
 A *schedule* is a push after each span of rounds or time, of what was known a lag before it. `event`, at each event, is
 none. A deployment may explore for a while before the policy chooses. A unit, such as a user, may keep the action of its
 first display. A log may say what its owner does; what is asked of a replay goes before.
+
+A *preset* is the deployment that a product has unless it is told otherwise, as far as it is documented: `PRESETS` names
+the pages, and what they say that no deployment here can.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evaluator.errors import ParameterError
+from evaluator.errors import ParameterError, nearest
 from evaluator.units import SECONDS, parse_duration, parse_whole
 
 EVENT = "event"
+# How a deployment explores first: actions drawn uniformly, or what the logging policy shows.
+UNIFORM, LOGGER = "uniform", "logger"
 # Keeps no action, whatever the log says of its deployment.
 NOBODY = "none"
 _OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
@@ -31,6 +37,23 @@ class Span:
     def none(self) -> bool:
         """Whether it is nothing."""
         return not self.rounds and not self.seconds
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """How long a deployment explores before the policy chooses: uniformly, or as the logging policy does.
+
+    `text` is what was asked for.
+    """
+
+    text: str
+    span: Span
+    as_logger: bool
+
+
+def exploring_words(as_logger: bool) -> str:
+    """Return what is done in the rounds that explore, as sentences say it."""
+    return "the logging policy chooses" if as_logger else "actions are shown uniformly at random"
 
 
 @dataclass(frozen=True)
@@ -67,6 +90,67 @@ class Schedule:
         return f"{every}, of what was known {lag} before"
 
 
+@dataclass(frozen=True)
+class Preset:
+    """The deployment of a product as its pages document its defaults: options by name, where that stands, and the rest.
+
+    `sources` are titles and addresses of pages; `unsaid` is a sentence on what else they say, or do not.
+    """
+
+    options: dict[str, str]
+    sources: tuple[tuple[str, str], ...]
+    unsaid: str
+
+
+PRESETS = {
+    "growthbook": Preset(
+        {"learn_every": "1d", "explore_first": "1d"},
+        (
+            ("Setting up a Bandit", "https://docs.growthbook.io/bandits/config"),
+            (
+                "Default values of the settings of bandits",
+                "https://github.com/growthbook/growthbook/blob/main/packages/front-end/pages/settings/index.tsx",
+            ),
+        ),
+        "The page advises a daily update, the defaults of both are in the published source. Users keep their variation "
+        "where sticky bucketing is set up, which is advised and no default.",
+    ),
+    "statsig": Preset(
+        {"learn_every": "1h"},
+        (("Monitoring Autotune", "https://docs.statsig.com/en/autotune/monitoring"),),
+        "Exploration and attribution windows are asked of the user and have no documented default. A display counts "
+        "once its attribution window is over: give that as the window.",
+    ),
+    "eppo": Preset(
+        {"learn_every": "1d"},
+        (
+            ("Actions and Contexts", "https://docs.geteppo.com/contextual-bandits/actions_contexts/"),
+            ("Contextual multi-armed bandits", "https://docs.geteppo.com/sdks/sdk-features/bandits"),
+        ),
+        "Training looks back a number of days that the user sets. No exploratory stage is documented.",
+    ),
+    "tensorzero": Preset(
+        {"learn_every": "5min"},
+        (("Configuration Reference", "https://www.tensorzero.com/docs/gateway/configuration-reference"),),
+        "Each variant is first shown in turn until it has 10 samples, and an episode keeps its variant: the preset has "
+        "neither.",
+    ),
+}
+
+
+def preset_options(preset: str | None) -> dict[str, str]:
+    """Return the options that a preset states, by name; none for None. ParameterError names the presets.
+
+    >>> preset_options("growthbook")
+    {'learn_every': '1d', 'explore_first': '1d'}
+    """
+    if preset is None:
+        return {}
+    if preset not in PRESETS:
+        raise ParameterError(f"`deployment={preset!r}` is no preset.", remedy=nearest(preset, PRESETS))
+    return dict(PRESETS[preset].options)
+
+
 def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -> Schedule | None:
     """Return the schedule that a user asked for; None for learning at each event, without a lag.
 
@@ -93,12 +177,31 @@ def parse_schedule(learn_every: str | int | None, learn_lag: str | int | None) -
     return Schedule(text, lag_text, every, lag, at)
 
 
-def parse_exploration(explore_first: str | int | None) -> Span | None:
-    """Return how long a deployment explores first; None for not at all. ParameterError says how it is written."""
+def parse_exploration(explore_first: str | int | None) -> Exploration | None:
+    """Return how a deployment explores first; None for not at all. ParameterError says how it is written.
+
+    >>> parse_exploration("2d:logger")
+    Exploration(text='2d:logger', span=Span(rounds=None, seconds=172800.0), as_logger=True)
+    """
     if explore_first is None:
         return None
-    span = _span(str(explore_first).strip(), "explore_first", "write rounds (2000) or a duration (2d).")
-    return None if span.none else span
+    text = str(explore_first).strip()
+    for_long, colon, who = (part.strip() for part in text.partition(":"))
+    how = f"write rounds (2000) or a duration (2d), and :{LOGGER} to do as the logging policy (2d:{LOGGER})."
+    if colon and who not in (LOGGER, UNIFORM):
+        raise ParameterError(f"`explore_first={text!r}` does not say how to explore.", remedy=how)
+    span = _span(for_long, "explore_first", how, asked=text)
+    return None if span.none else Exploration(text, span, who == LOGGER)
+
+
+def deployed_as(asked: Mapping[str, str], stated: Mapping[str, str]) -> tuple[Schedule | None, Exploration | None]:
+    """Return when a policy learns, and how its deployment explores first: as is asked, else as a log or scenario says.
+
+    Both are None for not at all. What is asked of the schedule, be it the lag alone, goes before all that is stated.
+    """
+    own = asked if "learn_every" in asked or "learn_lag" in asked else stated
+    schedule = parse_schedule(own.get("learn_every"), own.get("learn_lag"))
+    return schedule, parse_exploration(asked.get("explore_first", stated.get("explore_first")))
 
 
 @dataclass(frozen=True)
@@ -139,7 +242,7 @@ def parse_kept(keep_for: str | None) -> KeptFor | None:
     return KeptFor(text, column, span)
 
 
-def _span(text: str, option: str, how: str) -> Span:
+def _span(text: str, option: str, how: str, *, asked: str | None = None) -> Span:
     rounds = parse_whole(text)
     if rounds is not None:
         return Span(rounds, None)
@@ -147,4 +250,4 @@ def _span(text: str, option: str, how: str) -> Span:
         return Span(None, parse_duration(text))
     except ParameterError as error:
         what = "no schedule" if option != "keep_for" else "no duration"
-        raise ParameterError(f"`{option}={text!r}` is {what}.", remedy=how) from error
+        raise ParameterError(f"`{option}={(asked or text)!r}` is {what}.", remedy=how) from error

@@ -31,6 +31,7 @@ class BareReplayKeywords(TypedDict, total=False):
     horizon: int | None
     clock: Literal["traffic", "wall"]
     traffic_share: float
+    deployment: str | None
     learn_lag: str | int | None
     explore_first: str | int | None
     keep_for: str | None
@@ -49,7 +50,6 @@ class BareReplayKeywords(TypedDict, total=False):
     jobs: int
     level: float
     objective: Literal["profit", "revenue"] | None
-    learn_from: str
 
 
 class SharedKeywords(BareReplayKeywords, total=False):
@@ -71,6 +71,7 @@ class ReplayKeywords(SharedKeywords, total=False):
     window: str | int | None
     learn_every: str | int | None
     bootstrap: int
+    learn_from: str | None
     guardrail: str
 
 
@@ -79,6 +80,7 @@ class CompareKeywords(SharedKeywords, total=False):
 
     windows: str | int | Sequence[str | int | None] | None
     schedules: str | int | Sequence[str | int] | None
+    learn_from: str | Sequence[str] | None
     study: str | Path | None
     ship_if: str | None
     look: str | None
@@ -93,6 +95,7 @@ class AuditKeywords(BareReplayKeywords, total=False):
     window: str | int | None
     learn_every: str | int | None
     bootstrap: int
+    learn_from: str | None
     twins: int
     displays: int | None
 

@@ -55,10 +55,19 @@ LEARN_LAG = Option(
     example="6h",
     panel=REPLAY,
 )
+DEPLOYMENT = Option(
+    default=None,
+    help="Deployment that a product has by default, as it is documented: growthbook, statsig, eppo or tensorzero",
+    more="It stands for learn_every, learn_lag, explore_first and keep_for, each of which goes before where it is "
+    "given; and it goes before what the log says of its deployment. `evaluator.options.deployment.PRESETS` has values "
+    "and sources.",
+    example="growthbook",
+    panel=REPLAY,
+)
 LEARN_FROM = Option(
-    default="objective",
+    default=None,
     help="What teaches the policy: objective (rewards, costs at once), revenue, sales, or an outcome such as click, "
-    "click@1d (within a day)",
+    "click@1d (within a day). Default: as the log says of its deployment, else objective",
     more="Value, regret, uplift and guardrails stay those of the rewards. The window holds for what the policy is "
     "told; events have their own delays and follow-up. A comparison takes several, by commas: a variant for each.",
     example="click",
@@ -66,7 +75,8 @@ LEARN_FROM = Option(
 )
 EXPLORE_FIRST = Option(
     default=None,
-    help="How long actions are shown uniformly at random before the policy chooses: rounds (2000) or a duration (2d)",
+    help="How long actions are shown uniformly at random before the policy chooses: rounds (2000) or a duration (2d); "
+    "2d:logger for what the logging policy shows",
     more="The policy learns from these rounds, and values count them; of policies that learn, by rejection or keep.",
     example="2d",
     panel=REPLAY,

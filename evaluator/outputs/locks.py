@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import signal
 import stat
@@ -163,4 +162,8 @@ def base_name(name: str) -> str:
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-3f3e35e0a775d9b1'
     """
     whole = os.fsencode(name)
-    return name if len(whole) <= _LONGEST else f"{name[:_KEPT]}-{hashlib.sha256(whole).hexdigest()[:16]}"
+    if len(whole) <= _LONGEST:
+        return name
+    import hashlib
+
+    return f"{name[:_KEPT]}-{hashlib.sha256(whole).hexdigest()[:16]}"

@@ -21,6 +21,7 @@ from evaluator.policies.delayed_online import OnlineCounts, OnlineGeometric, sta
 from evaluator.policies.indices import (
     NOTHING_DUE,
     Indices,
+    convert,
     estimate_rates,
     implement_index,
     poisson_index,
@@ -127,6 +128,11 @@ def _index(state: DelayedState, k: int, log_t: float) -> tuple[float, float]:
 
 
 @inlinable
+def _weight(state: DelayedState, k: int) -> float:
+    return state.exposure.effective[k]
+
+
+@inlinable
 def _log_t(state: DelayedState) -> float:
     return math.log(state.exposure.rounds[0] + 1.0)
 
@@ -145,11 +151,13 @@ def _shown(state: DelayedState, vectors: npt.NDArray[np.floating], action: int) 
 
 def _told(state: DelayedState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
-    touch(state.indices, action)
+    convert(state.indices, action, value)
 
 
 def _estimate(state: DelayedState, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     estimate_rates(state.conversions, state.exposure.effective, values)
 
 
-implement_index(DelayedState, index=_index, log_t=_log_t, begin=_begin, shown=_shown, told=_told, estimate=_estimate)
+implement_index(
+    DelayedState, index=_index, weight=_weight, log_t=_log_t, begin=_begin, shown=_shown, told=_told, estimate=_estimate
+)

@@ -2,12 +2,14 @@
 
 A policy gives ``index(state, k, log_t) -> (value, slope)`` to `implement_index`: arm k's index at the decision of round
 t, and its derivative in log t, from which `begin` and `score` follow. Indices are concave in log t, so value and slope
-of an earlier round bound the index from above for as long as the arm is neither shown nor converts; most rounds compute
-one index.
+of an earlier round bound the index from above for as long as the arm is neither shown nor converts. From below it is
+bounded by ``weight(state, k)``, the pulls or effective pulls that the index divides by: index times weight never falls,
+whether the arm is shown, converts, or time passes. Most rounds compute no index: the arm that won last wins again where
+its lower bound lies above all other bounds.
 
-What is relied on: while an arm is left alone its index, for a given t, never rises. `touch` it whenever that may fail,
-at least when it is shown or converts. Widths that grow in other ways than log t, or weights that are estimated anew,
-take every arm: `touch_all`. Where displays have their own eligible actions, only those asked are computed.
+What is relied on: while an arm is left alone its index, for a given t, never rises, and its weight never falls. `touch`
+it whenever the first may fail, at least when it is shown or converts, and `forget` it where a conversion is worth less
+than nothing. Where displays have their own eligible actions, only those asked are computed.
 
 Policies that compute every index each round, into an array `indices`, choose by `evaluator.engine.kernels.argmax`.
 Indices by Kullback-Leibler divergence are exact to 1e-12.
@@ -29,9 +31,12 @@ from evaluator.policies.dispatch import implement
 Vectors = npt.NDArray[np.floating]
 # ``index(state, k, log_t) -> (value, slope)``: arm k's index at the decision of round t, its derivative in log t.
 Index = Callable[..., tuple[float, float]]
+Weight = Callable[..., float]
 
 # Far above the rounding of an index and of its bound, far below what tells arms apart. Arms within it are computed.
 _ROUNDING = 1e-11
+# The same of a product of index and weight that is divided by the weight of some other round.
+_ROUNDING_OF_LEAST = 1e-10
 # A pulled arm whose effective pulls are still 0 has an infinite index, yet comes after the arms never pulled.
 NOTHING_DUE = 1e300
 # The greedy policy of what was learned shows the action with the largest estimate (`evaluator.engine.frozen`),
@@ -46,51 +51,75 @@ class Indices(NamedTuple):
     """The last computed index of each arm.
 
     `value` and `slope` are index and its derivative in log t when last computed, and `log_t` the log t of that round,
-    shape (K,); a value is infinite when the arm has changed since. `leader` is the arm that won last, shape (1,):
-    computed first, which changes how fast, never what is answered. Equals are drawn from with `random_ties`; else the
-    lowest index wins.
+    shape (K,); a value is infinite when the arm has changed since. `least` is the product of index and weight when last
+    computed, shape (K,), -inf when it may have fallen. `leader` is the arm that won last, shape (1,): looked at first,
+    which changes how fast, never what is answered. Equals are drawn from with `random_ties`; else the lowest index
+    wins.
     """
 
     value: npt.NDArray[np.float64]
     slope: npt.NDArray[np.float64]
     log_t: npt.NDArray[np.float64]
+    least: npt.NDArray[np.float64]
     leader: npt.NDArray[np.int64]
     random_ties: bool
+
+    @property
+    def later_fields(self) -> tuple[str, ...]:
+        """Arrays that files of earlier versions lack: their bounds from below are as they were started, unknown."""
+        return ("least",)
 
 
 def start_indices(n_actions: int, *, ties: str) -> Indices:
     """Return indices of which none is computed yet."""
     zeros = np.zeros(n_actions)
-    return Indices(np.full(n_actions, np.inf), zeros, zeros.copy(), np.zeros(1, np.int64), ties == "random")
+    return Indices(
+        np.full(n_actions, np.inf), zeros, zeros.copy(), np.full(n_actions, -np.inf), np.zeros(1, np.int64),
+        ties == "random",
+    )  # fmt: skip
 
 
 @inlinable
 def touch(indices: Indices, action: int) -> None:
-    """Have an arm's index computed anew."""
+    """Have an arm's index, which may have risen, computed anew before another arm is said to lie above it."""
     indices.value[action] = np.inf
 
 
 @inlinable
-def touch_all(indices: Indices) -> None:
-    """Have every index computed anew."""
-    indices.value[:] = np.inf
+def forget(indices: Indices, action: int) -> None:
+    """Have an arm's index, which may have risen or fallen, computed anew."""
+    indices.value[action] = np.inf
+    indices.least[action] = -np.inf
 
 
 @inlinable
-def largest_index(state: Any, indices: Indices, index: Index, log_t: float, rng: np.random.Generator) -> int:
+def convert(indices: Indices, action: int, value: float) -> None:
+    """Have an arm's index computed anew after a conversion: it has fallen where that is worth less than nothing."""
+    if value < 0.0:
+        forget(indices, action)
+    else:
+        touch(indices, action)
+
+
+@inlinable
+def largest_index(
+    state: Any, indices: Indices, index: Index, weight: Weight, log_t: float, rng: np.random.Generator
+) -> int:
     """Return the arm with the largest index; among equals a uniformly random one, or the lowest. O(K).
 
-    Exact: an arm is left out only when its bound lies below the largest index. `index` is the policy's.
+    Exact: an arm is left out only when its bound lies below the largest index. `index` and `weight` are the policy's.
     """
     leader = indices.leader[0]
-    largest = _computed(state, indices, index, leader, log_t)
+    if _leads(indices, leader, indices.least[leader] / weight(state, leader), log_t):
+        return leader
+    largest = _computed(state, indices, index, weight, leader, log_t)
     winner, equals = -1, 0
     for k in range(indices.value.shape[0]):
         if k != leader:
-            bound = indices.value[k] + indices.slope[k] * (log_t - indices.log_t[k])
+            bound = _bound(indices, k, log_t)
             if bound + _ROUNDING * (1.0 + abs(bound)) < largest:
                 continue
-            _computed(state, indices, index, k, log_t)
+            _computed(state, indices, index, weight, k, log_t)
         value = indices.value[k]
         if value > largest or (value == largest and winner < 0):
             largest, winner, equals = value, k, 1
@@ -104,9 +133,27 @@ def largest_index(state: Any, indices: Indices, index: Index, log_t: float, rng:
 
 
 @inlinable
-def _computed(state: Any, indices: Indices, index: Index, k: int, log_t: float) -> float:
+def _leads(indices: Indices, leader: int, least: float, log_t: float) -> bool:
+    """Return whether the leader's index, which is no less than `least`, is sure to be larger than any other."""
+    for k in range(indices.value.shape[0]):
+        bound = _bound(indices, k, log_t)
+        if k != leader and not bound + _ROUNDING_OF_LEAST * (1.0 + abs(bound)) < least:
+            return False
+    return True
+
+
+@inlinable
+def _bound(indices: Indices, k: int, log_t: float) -> float:
+    """Return what an arm's index is at most."""
+    return indices.value[k] + indices.slope[k] * (log_t - indices.log_t[k])
+
+
+@inlinable
+def _computed(state: Any, indices: Indices, index: Index, weight: Weight, k: int, log_t: float) -> float:
     value, slope = index(state, k, log_t)
     check_score(value, k)
+    divisor = weight(state, k)
+    indices.least[k] = value * divisor if divisor > 0.0 else -np.inf
     indices.value[k] = value
     indices.slope[k] = slope
     indices.log_t[k] = log_t
@@ -167,11 +214,12 @@ def implement_index(
     state: type,
     *,
     index: Index,
+    weight: Weight,
     log_t: Callable[..., float],
     begin: Callable[..., None] = _begin_nothing,
     **own: Any,
 ) -> None:
-    """Register a state with `indices` and a `choice`: its index, log t, and what it does in a way of its own.
+    """Register a state with `indices` and a `choice`: its index, weight, log t, and what it does in a way of its own.
 
     ``log_t(state)`` is that of the round's decision, and ``begin(state, rng)`` is called before the arm with the
     largest index is found. Other functions are as `evaluator.policies.dispatch.implement` takes them.
@@ -180,7 +228,7 @@ def implement_index(
 
     def begin_and_choose(state: Any, rng: np.random.Generator) -> None:
         begin(state, rng)
-        state.choice[0] = largest_index(state, state.indices, index, log_t(state), rng)
+        state.choice[0] = largest_index(state, state.indices, index, weight, log_t(state), rng)
 
     def score(state: Any, vectors: Vectors, action: int) -> float:
         value, _ = index(state, action, log_t(state))

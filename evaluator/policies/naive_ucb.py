@@ -15,6 +15,7 @@ from evaluator.policies.indices import (
     Indices,
     bernoulli_index,
     bernoulli_slope,
+    convert,
     implement_index,
     mean_conversions,
     start_indices,
@@ -94,6 +95,11 @@ def _index(state: NaiveState, k: int, log_t: float) -> tuple[float, float]:
 
 
 @inlinable
+def _weight(state: NaiveState, k: int) -> float:
+    return state.pulls[k]
+
+
+@inlinable
 def _log_t(state: NaiveState) -> float:
     return math.log(state.rounds[0] + 1.0)
 
@@ -106,7 +112,9 @@ def _shown(state: NaiveState, vectors: npt.NDArray[np.floating], action: int) ->
 
 def _told(state: NaiveState, vector: npt.NDArray[np.float64], action: int, delay: int, value: float) -> None:
     state.conversions[action] += value
-    touch(state.indices, action)
+    convert(state.indices, action, value)
 
 
-implement_index(NaiveState, index=_index, log_t=_log_t, shown=_shown, told=_told, estimate=mean_conversions)
+implement_index(
+    NaiveState, index=_index, weight=_weight, log_t=_log_t, shown=_shown, told=_told, estimate=mean_conversions
+)

@@ -377,14 +377,17 @@ class DisplayWriter:
 def _written(rows: pa.Table) -> dict[str, Any]:
     """Return how displays or events that begin with these rows are written.
 
-    Numbers most of which differ have no dictionary: it takes time and space.
+    Numbers most of which differ have no dictionary: it takes time and space. What nobody asks for by its least and
+    greatest value, the numbers of vectors, has no statistics.
     """
     delta = {name: "DELTA_BINARY_PACKED" for name in RISING if name in rows.schema.names}
     first = rows.slice(0, ROWS_PER_GROUP)
     numbers = [field.name for field in rows.schema if is_number(field.type) and field.name not in delta]
     plain = [name for name in numbers if 2 * pc.count_distinct(first[name]).as_py() > first.num_rows]
-    others = [path for path in map(_leaf, rows.schema) if path not in (*delta, *plain)]
-    return {**WRITTEN, "use_dictionary": others, "column_encoding": delta}
+    leaves = {field.name: _leaf(field) for field in rows.schema}
+    others = [path for path in leaves.values() if path not in (*delta, *plain)]
+    counted = [path for name, path in leaves.items() if path == name]
+    return {**WRITTEN, "use_dictionary": others, "column_encoding": delta, "write_statistics": counted}
 
 
 def _leaf(field: pa.Field) -> str:

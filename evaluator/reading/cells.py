@@ -28,8 +28,9 @@ PROBLEMS: dict[Kind, tuple[str, str]] = {
     "datetime": ("not an ISO date and time", "write 2024-01-31T12:00:00+00:00"),
     "offset": ("not an offset from UTC", "write the minutes that local time is ahead, such as 120 or -300, or +02:00"),
 }
-# Kinds of whole numbers.
+# Kinds of whole numbers, and of all numbers.
 WHOLE: tuple[Kind, ...] = ("int", "flag")
+NUMBERS: tuple[Kind, ...] = (*WHOLE, "float")
 # Two roles may share a column: the stricter kind is read, the other derived from it.
 _STRICTNESS: tuple[Kind, ...] = ("category", "text", "float", "flag", "int", "datetime", "labels", "offset")
 # Truth values as tables write them, and PostgreSQL: 1 and 0. A value may be one, a time cannot.

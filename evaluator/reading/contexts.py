@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -41,14 +41,14 @@ def first_part(displays: int) -> int:
 class ContextCodes:
     """Context columns as small codes, chunk by chunk; vectors are made of them once all labels are known.
 
-    Memory: hashing keeps no label, one-hot keeps all that it meets.
+    Columns that are `hashed` where they are read are codes already. Memory: hashing keeps no label, one-hot keeps all
+    that it meets.
     """
 
-    def __init__(self, features: Features) -> None:
-        self.features = features
+    def __init__(self, features: Features, hashed: Collection[str] = ()) -> None:
+        self.features, self._hashed = features, hashed
         one_hot = features.encoding == "one-hot"
         self.labels = {column: Labels() for column in features.columns("category") if one_hot}
-        self._slot_type = np.min_scalar_type(2 * features.dimensions - 1)
 
     def of(self, frame: pl.DataFrame) -> dict[str, Array]:
         """Return the codes of a chunk, by column."""
@@ -60,14 +60,12 @@ class ContextCodes:
                 codes[CODE + column] = frame[column].cast(whole).to_numpy()
             elif column in self.labels:
                 codes[CODE + column] = self.labels[column].codes(frame[column])
+            elif column in self._hashed:
+                codes[CODE + column] = frame[column].to_numpy()
             else:
-                codes[CODE + column] = self._slots(column, frame[column])
+                labels, code = coded(frame[column])
+                codes[CODE + column] = self.features.slots(column, pl.Series(labels))[code]
         return codes
-
-    def _slots(self, column: str, cells: pl.Series) -> Array:
-        labels, code = coded(cells)
-        labels = pa.concat_arrays([labels, pa.array([""], labels.type)])  # a missing category is the token "column="
-        return token_slots(column, labels, self.features.dimensions).astype(self._slot_type)[code]
 
 
 class ContextVectors:
@@ -236,6 +234,15 @@ class Features:
     def columns(self, kind: ColumnKind) -> list[str]:
         """Return the columns of a kind."""
         return [column for column, found in self.kinds.items() if found == kind]
+
+    def slots(self, column: str, values: pl.Series) -> Array:
+        """Return where some values of a hashed column go, as `token_slots` does, and behind them a missing one."""
+        labels = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+        missing = pa.array([""], labels.type)  # the token "column="
+        slots = token_slots(column, pa.concat_arrays([labels, missing]), self.dimensions)
+        if values.null_count():
+            slots[:-1][values.is_null().to_numpy()] = slots[-1]
+        return slots.astype(np.min_scalar_type(2 * self.dimensions - 1))
 
 
 def choose_features(spec: FileSpec, features: str | None) -> Features:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -137,7 +138,7 @@ def _until(spec: FileSpec, table: str, given: int | str, columns: Conversion) ->
 def spec_delay(given: str | int | None, tick: str, *, name: str, key: str = "attribution_window") -> int | None:
     """Return a delay that a `key` of a spec gives, in ticks.
 
-    Raises SpecError for a duration where the log counts rounds, or for one shorter than a tick.
+    Raises SpecError for a duration where the log counts rounds, or for one that is no number of whole ticks.
     """
     if given is None:
         return None
@@ -155,6 +156,11 @@ def spec_delay(given: str | int | None, tick: str, *, name: str, key: str = "att
         raise SpecError(f"{name}: {key} = {given!r} is no duration.", remedy=error.remedy) from None
     if 0 < ticks < 1:
         raise SpecError(f"{name}: {key} = {given!r} is less than a tick of the log ({tick}).", remedy="give more.")
+    if abs(ticks - round(ticks)) > 1e-9 * ticks:
+        raise SpecError(
+            f"{name}: {key} = {given!r} is {ticks:g} ticks of the log ({tick}), which counts whole ones.",
+            remedy=f"give {math.floor(ticks):,} or {math.ceil(ticks):,}{tick}.",
+        )
     return round(ticks)
 
 

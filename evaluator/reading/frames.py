@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import SourceError, nearest
-from evaluator.reading.cells import TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
+from evaluator.reading.cells import NUMBERS, TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
 from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
+from evaluator.reading.labels import Remembered, coded
 from evaluator.reading.nested import element_type, field_of, field_type, flat_columns, path_of, with_elements, within
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
@@ -44,8 +46,8 @@ class Chunks:
 
     Beside the columns a frame has `FILE` (index), `LINE` (1-based, header included) and, for a column with cells that
     do not fit its kind, `UNPARSED` + column: their text, null elsewhere. Where rows have too few or too many cells,
-    `CELLS` says how many, in words, null elsewhere. Text files are read as text, so that such a cell is at hand with
-    its line when it is met, in one pass and in the memory of a chunk.
+    `CELLS` says how many, in words, null elsewhere. Where a cell of a text file is no number, rows are read as text, so
+    that it is at hand with its line when it is met, in one pass and in the memory of a chunk.
 
     Parameters
     ----------
@@ -65,6 +67,9 @@ class Chunks:
         Gets the first times that say their zone, and those that do not.
     optional
         Columns that a file may lack: they are missing on all of its rows.
+    coded
+        Columns of categories that are read as codes: functions that give the codes of some values, and behind them that
+        of a missing one.
 
     Raises
     ------
@@ -81,6 +86,7 @@ class Chunks:
     passed_over: dict[str, Counter[str]] = field(default_factory=dict)
     zones: ZonesSeen = field(default_factory=ZonesSeen)
     optional: frozenset[str] = frozenset()
+    coded: Mapping[str, Callable[[pl.Series], npt.NDArray[Any]]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return of_similar_size(self._frames(), CHUNK_ROWS)
@@ -166,6 +172,9 @@ class Chunks:
         for name, kind in self.kinds.items():
             if name == ORDER:
                 continue
+            if name in self.coded:
+                columns.append(pl.Series(name, self._codes(raw, name, file)))
+                continue
             cells = self._cells(raw, name, kind, file)
             columns.append(cells.values.alias(name))
             if cells.unparsed is not None:
@@ -174,6 +183,23 @@ class Chunks:
                 zoned[name, said] = row, str(_raw(raw, name, file)[row])
         columns += [raw[name] for name in (LINE, BROKEN, NO_DECISION, CELLS) if name in raw.columns]
         return pl.DataFrame(columns).rechunk(), zoned
+
+    def _codes(self, raw: pl.DataFrame, name: str, file: TablePart) -> npt.NDArray[Any]:
+        """Return the codes of a column."""
+        cells = _raw(raw, name, file)
+        if cells.dtype != pl.String:
+            cells = self._cells(raw, name, self.kinds[name], file).values
+        return self._coders[name](cells)
+
+    @cached_property
+    def _coders(self) -> dict[str, Remembered]:
+        return {name: Remembered(partial(self._codes_of, name)) for name in self.coded}
+
+    def _codes_of(self, name: str, cells: pl.Series) -> npt.NDArray[Any]:
+        """Return the codes of texts: each distinct one is parsed once."""
+        labels, code = coded(cells)
+        values = parse(pl.Series(labels), self.kinds[name], missing_values(self.source, name)).values
+        return self.coded[name](values)[code]
 
     def _placed(self, zoned: Zoned, file: TablePart, frame: pl.DataFrame, line: int) -> ZonedCells:
         """Return the first times of a chunk that come before the first ones known of their kind, with their places."""
@@ -186,9 +212,9 @@ class Chunks:
 
     def _cells(self, raw: pl.DataFrame, name: str, kind: Kind, file: TablePart) -> Cells:
         found, zone = _raw(raw, name, file), None
-        if file.is_text and kind not in ("text", "category"):  # empty ones of these are missing in every source
-            empty = found == ""
-            found = found.set(empty, None) if empty.any() else found  # quoted or not, an empty cell is missing
+        if file.is_text and found.dtype == pl.String and kind not in ("text", "category"):
+            empty = found == ""  # quoted or not, an empty cell is missing; of these kinds in every source
+            found = found.set(empty, None) if empty.any() else found
         if not in_calendar(found):
             hint = "repair or drop those rows: later steps would stumble over them."
             raise SourceError(f"{file.name}: column {name!r} holds times beyond any calendar.", remedy=hint)
@@ -352,7 +378,9 @@ class _Table:
                 name=file.name, before=before, passed_over=passed_over,
             )  # fmt: skip
         if isinstance(file, SourceFile) and self.header is not None:
-            return text_frames(file.path, self.source.encoding, self.header, self.held, limit=limit)
+            numbers = {c: TYPES[kind] for c, kind in self.wanted.items() if kind in NUMBERS and self.is_plain}
+            encoding = self.source.encoding
+            return text_frames(file.path, encoding, self.header, self.held, limit=limit, numbers=numbers)
         scan = file.scan(self.held)
         return iter((scan if limit is None else scan.head(limit)).collect_batches(chunk_size=CHUNK_ROWS))
 

@@ -85,7 +85,7 @@ class Intake:
         self.plan, self.display_ids, self.sets, self._tables, self._repeated = plan, display_ids, sets, tables, repeated
         self.breaches = Breaches(plan.files, listed=plan.listed)
         self.order = TimeOrder(plan.files, plan.spec.display.time, plan.zones)
-        self.codes, self.labels = ContextCodes(plan.features), Labels()
+        self.codes, self.labels = ContextCodes(plan.features, plan.hashed), Labels()
         self.keep = {name: Labels() for name, column in plan.kept.items() if column not in plan.numbers}
         self.numbers = tuple(name for name, column in plan.kept.items() if column in plan.numbers)
         self.spool, self.ids, self.left_out = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,17 @@ import polars as pl
 import pyarrow as pa
 
 from evaluator.log.encoder import TRUTHS, UUID, UUID_LENGTH, WHOLE
+from evaluator.streams import STEP
 
 # Before the name of a column that the log keeps as it is.
 KEPT = "__kept_"
 # The largest of the bytes that stand for blanks, the point, and the least of those that truth values and UUIDs have.
 _BLANK, _POINT, _LEAST_LETTER = 32, ord("."), ord("F")
-# Bytes of a text that Arrow's view of it holds.
-_INLINE = 12
+# Bytes of a text that Arrow's view of it holds, and of a number.
+_INLINE, _WORD = 12, 8
+# Bits of the places of texts that are remembered, at first and at most; more where one cell in so many is new. Cells
+# that are looked up at once: few enough that they stay in the processor's cache.
+_FEWEST_BITS, _MOST_BITS, _MANY, _BLOCK = 12, 18, 16, 1 << 14
 
 Texts = TypeVar("Texts", pl.Series, pl.Expr)
 
@@ -40,8 +45,8 @@ def coded(column: pl.Series) -> CodedLabels:
     return CodedLabels(labels, found.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
-def _inline(text: pl.Series) -> npt.NDArray[np.uint64] | None:
-    """Return short texts as two words each, shape (n, 2); None if one has more than 12 bytes.
+def _inline(text: pl.Series, most: int = _INLINE) -> npt.NDArray[np.uint64] | None:
+    """Return short texts as two words each, shape (n, 2); None if one has more bytes than so many.
 
     Arrow's views of texts hold such ones themselves: four bytes say how long one is, its bytes follow, then zeros.
     <https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>
@@ -50,7 +55,7 @@ def _inline(text: pl.Series) -> npt.NDArray[np.uint64] | None:
     if not pa.types.is_string_view(views.type) or len(views) == 0:
         return None
     words = np.frombuffer(views.buffers()[1], np.uint64).reshape(-1, 2)[views.offset : views.offset + len(views)]
-    return words if int(words.view(np.uint32)[:, 0].max()) <= _INLINE else None
+    return words if int(words.view(np.uint32)[:, 0].max()) <= most else None
 
 
 def value_texts(column: pl.Series) -> pl.Series:
@@ -80,14 +85,18 @@ def _as_numbers(text: pl.Series) -> npt.NDArray[np.uint64] | None:
 
     None if one is longer, or holds a zero as those do that fill the others up.
     """
-    words = _inline(text)
-    if words is None:
-        return None
-    lengths = words.view(np.uint32)[:, 0]
-    filled = int(lengths.sum()) + np.count_nonzero(lengths)
-    if int(lengths.max()) > 8 or np.count_nonzero(words.view(np.uint8) != 0) != filled:
-        return None
-    return (words[:, 0] >> np.uint64(32)) | (words[:, 1] << np.uint64(32))
+    numbers, at = np.empty(len(text), np.uint64), 0
+    for chunk in text.get_chunks():  # to join them takes as long
+        words = _inline(chunk, _WORD)
+        if words is None:
+            return None
+        lengths, found = words.view(np.uint32)[:, 0], numbers[at : at + len(words)]
+        np.right_shift(words[:, 0], np.uint64(32), out=found)
+        found |= words[:, 1] << np.uint64(32)
+        at += len(words)
+        if np.count_nonzero(found.view(np.uint8)) != int(lengths.sum()):
+            return None
+    return numbers if at else None
 
 
 def _texts_of(numbers: npt.NDArray[np.uint64]) -> pa.LargeStringArray:
@@ -142,11 +151,62 @@ def plain_decimals(text: Texts) -> Texts:
     return text.str.replace(r"^(-?\d+)\.0+$", "$1").str.replace(r"^(-?\d+\.\d*[1-9])0+$", "$1")
 
 
+class Remembered:
+    """A function of the cells of a column, each by itself, that is not asked again of texts that came lately.
+
+    Most columns hold few texts, and a look at where one was is quicker than to tell all of a chunk apart. Texts of up
+    to eight bytes have a place each, which they may share: the last one holds it. Memory: at most 3 MB.
+    """
+
+    def __init__(self, function: Callable[[pl.Series], npt.NDArray[Any]]) -> None:
+        self._function = function
+        self._bits, self._texts, self._answers = 0, np.zeros(0, np.uint64), np.zeros(0, np.int32)
+
+    def __call__(self, cells: pl.Series) -> npt.NDArray[Any]:
+        """Return what the function gives for each cell, shape (n,)."""
+        numbers = None if cells.null_count() else _as_numbers(cells)
+        if numbers is None:
+            return self._function(cells)
+        if self._bits == 0:
+            return self._learn(cells, numbers, _FEWEST_BITS)
+        found, new = np.empty(len(numbers), self._answers.dtype), []
+        for first in range(0, len(numbers), _BLOCK):
+            part = numbers[first : first + _BLOCK]
+            place = self._places(part)
+            self._answers.take(place, out=found[first : first + _BLOCK], mode="clip")
+            new.append(np.flatnonzero(self._texts.take(place, mode="clip") != part) + first)
+        at = np.concatenate(new)
+        if _MANY * len(at) > len(numbers) and self._bits < _MOST_BITS:
+            return self._learn(cells, numbers, self._bits + 2)
+        if len(at):
+            found[at] = self._function(cells.gather(pl.Series(at)))
+            self._put(numbers[at], found[at])
+        return found
+
+    def _learn(self, cells: pl.Series, numbers: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[Any]:
+        """Return what the function gives for each cell, which it remembers in places of so many bits, and no others."""
+        found = self._function(cells)
+        self._bits = bits
+        # Each place holds a text that has another one.
+        self._texts, self._answers = np.ones(1 << bits, np.uint64), np.zeros(1 << bits, found.dtype)
+        self._texts[self._places(self._texts[:1])] = 0
+        self._put(numbers, found)
+        return found
+
+    def _put(self, numbers: npt.NDArray[np.uint64], found: npt.NDArray[Any]) -> None:
+        place = self._places(numbers)
+        self._texts[place], self._answers[place] = numbers, found
+
+    def _places(self, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        return (numbers * STEP >> np.uint64(64 - self._bits)).view(np.int64)
+
+
 class Labels:
     """The distinct labels of a column over all chunks, numbered in order of appearance. Memory: one text a label."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {}
+        self._remembered = Remembered(self._codes)
 
     @property
     def names(self) -> list[str]:
@@ -155,6 +215,9 @@ class Labels:
 
     def codes(self, column: pl.Series) -> npt.NDArray[np.int32]:
         """Return the code of each row, -1 where its label is missing."""
+        return self._remembered(column) if column.dtype == pl.String else self._codes(column)
+
+    def _codes(self, column: pl.Series) -> npt.NDArray[np.int32]:
         labels, code = coded(column)
         number = self._number
         codes = [number.setdefault(label, len(number)) for label in labels.to_pylist()]

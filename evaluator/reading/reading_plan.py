@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
+import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import UsageError
@@ -172,8 +174,18 @@ class ReadingPlan:
         spec = self.spec
         return Chunks(
             self.files, spec.source, self.kinds, limit, spec.time, spec.display.eligible_separator, self.passed_over,
-            self.zones, frozenset(self._lacking),
+            self.zones, frozenset(self._lacking), self.hashed,
         )  # fmt: skip
+
+    @cached_property
+    def hashed(self) -> dict[str, Callable[[pl.Series], npt.NDArray[Any]]]:
+        """What tells where values are hashed to, by the features that are nothing else, which are read as that."""
+        if self.features.encoding != "hash":
+            return {}
+        others = replace(self, features=replace(self.features, kinds={}))
+        joined = {c for rules in self.events if (of := rules.columns.source) is not None for c in self.spec.joined(of)}
+        taken = {*others.kinds, *joined}
+        return {c: partial(self.features.slots, c) for c in self.features.columns("category") if c not in taken}
 
     @cached_property
     def _lacking(self) -> dict[str, list[str]]:

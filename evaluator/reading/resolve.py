@@ -200,8 +200,10 @@ def _drawn(spec: ScenarioSpec, *, displays: int | None, seed: int | None, folder
 
     scenario = spec.scenario
     if isinstance(scenario, PromotionsScenario):
-        return generate_promotions(scenario, displays=displays, seed=seed, name=spec.name, folder=folder)
-    return generate(scenario, displays=displays, seed=seed, name=spec.name, folder=folder)
+        log = generate_promotions(scenario, displays=displays, seed=seed, name=spec.name, folder=folder)
+    else:
+        log = generate(scenario, displays=displays, seed=seed, name=spec.name, folder=folder)
+    return log.with_meta(deployment=spec.deployment.asked) if spec.deployment.asked else log
 
 
 def _refuse(options: dict[str, object], dataset: str) -> None:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.errors import ParameterError
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
-from evaluator.options.deployment import parse_exploration, parse_kept, parse_schedule
+from evaluator.options.deployment import parse_exploration, parse_kept, parse_schedule, preset_options
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import DISPLAY, EVENT
 from evaluator.reading.spec_sections import (
@@ -244,6 +244,10 @@ class LogSection(Section):
 class Deployment(Section):
     """How policies are deployed on this traffic; replays do so unless told otherwise."""
 
+    preset: Annotated[
+        str | None,
+        Field(description="a product's documented default, which the other keys override: 'growthbook', 'eppo', ..."),
+    ] = None
     learn_every: Annotated[
         str | int | None,
         Field(description="when what happened reaches the policy: 'event', rounds, '1h', or '1d@03:00'"),
@@ -253,7 +257,13 @@ class Deployment(Section):
     ] = None
     explore_first: Annotated[
         str | int | None,
-        Field(description="how long actions are shown uniformly before the policy chooses: '2d', or rounds"),
+        Field(
+            description="how long actions are shown uniformly before the policy chooses: '2d', or rounds; '2d:logger' "
+            "for the logging policy's choice"
+        ),
+    ] = None
+    learn_from: Annotated[
+        str | None, Field(description="what teaches the policy: 'objective', 'revenue', 'sales', 'click', 'click@1d'")
     ] = None
     keep_for: Annotated[
         str | None,
@@ -262,8 +272,9 @@ class Deployment(Section):
 
     @property
     def asked(self) -> dict[str, str]:
-        """What is said, by name."""
-        return {name: str(given) for name, given in self if given is not None}
+        """What is said, by name; a preset as what it stands for."""
+        said = {name: str(given) for name, given in self if given is not None}
+        return preset_options(said.pop("preset", None)) | said
 
     @property
     def columns(self) -> list[str]:
@@ -276,6 +287,7 @@ class Deployment(Section):
         try:
             parse_schedule(self.learn_every, self.learn_lag)
             parse_exploration(self.explore_first)
+            preset_options(self.preset)
             parse_kept(self.keep_for)
         except ParameterError as error:
             raise ValueError(f"{error.what.replace('`', '')} {error.remedy}") from None
@@ -484,6 +496,15 @@ class ScenarioSpec(Heading):
     """A synthetic dataset with known truth."""
 
     scenario: Annotated[LinearScenario | BernoulliScenario | PromotionsScenario, Field(discriminator="kind")]
+    deployment: Deployment = Deployment()
+
+    @model_validator(mode="after")
+    def _has_no_more(self) -> ScenarioSpec:
+        if self.deployment.learn_from is not None:
+            raise ValueError("deployment.learn_from: policies of a scenario learn from its rewards")
+        if self.deployment.keep_for is not None:
+            raise ValueError("deployment.keep_for: displays of a scenario are independent, and nobody comes back")
+        return self
 
 
 Spec = FileSpec | ScenarioSpec

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -185,9 +186,17 @@ def _rows(file: SourceFile, begun: _Beginning, stream: TextIO, taken: list[str])
 
 
 def text_frames(
-    path: Path, encoding: str, header: Header, wanted: Sequence[str], *, limit: int | None
+    path: Path,
+    encoding: str,
+    header: Header,
+    wanted: Sequence[str],
+    *,
+    limit: int | None,
+    numbers: Mapping[str, pl.DataType] = MappingProxyType({}),
 ) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of a table of text, some rows at a time, with `CELLS` where rows have another width.
+
+    They are text, but for `numbers`, up to the rows where a cell of these is none.
 
     Rows end at newlines outside of quotes. Empty lines at the end are no rows, unless a row is a single cell. Raises
     SourceError if a row is too long, or if text is no text.
@@ -199,15 +208,22 @@ def text_frames(
     places = {names[header.names.index(column)]: column for column in wanted}
     last = names[-1]
     widths = Widths(header.delimiter, width)
+    typed = {name: numbers[column] for name, column in places.items() if column in numbers and name != last}
 
     def read(text: bytes) -> pl.DataFrame:
         lazy = pl.scan_csv(
             text,
             separator=header.delimiter,
-            schema=dict.fromkeys(names, pl.String()),
+            schema={**dict.fromkeys(names, pl.String()), **typed},
             truncate_ragged_lines=True,  # `Widths` tells
         )
-        return lazy.select(list(dict.fromkeys([*places, last]))).collect()
+        try:
+            return lazy.select(list(dict.fromkeys([*places, last]))).collect()
+        except pl.exceptions.ComputeError:
+            if not typed:
+                raise
+        typed.clear()
+        return read(text)
 
     for piece in _whole_rows(path, encoding, header, top, single=width == 1):
         frame = read(piece) if b'"' not in piece else None

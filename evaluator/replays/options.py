@@ -11,13 +11,14 @@ from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
-from evaluator.options.deployment import Schedule, parse_exploration, parse_kept, parse_schedule
+from evaluator.options.deployment import Schedule, parse_exploration, parse_kept, parse_schedule, preset_options
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
     CLUSTER_BY,
     DECIDES,
     DELAYS,
+    DEPLOYMENT,
     ESTIMATE,
     EXPLORE_FIRST,
     HORIZON,
@@ -77,6 +78,7 @@ class BareReplayOptions(Options):
     traffic_share: float = option(
         1.0, "Share of the traffic the policy will serve: 0.1, or 2 for twice what was logged", panel=REPLAY
     )
+    deployment: str | None = DEPLOYMENT.field()
     learn_every: str | int | None = LEARN_EVERY.field()
     learn_lag: str | int | None = LEARN_LAG.field()
     explore_first: str | int | None = EXPLORE_FIRST.field()
@@ -143,7 +145,7 @@ class BareReplayOptions(Options):
         "says of itself, else profit where it has costs",
         panel=ESTIMATE,
     )
-    learn_from: str = LEARN_FROM.field()
+    learn_from: str | None = LEARN_FROM.field()
 
     def __post_init__(self) -> None:
         """Check every option, and which do not go together; ParameterError names the option and what it takes."""
@@ -172,7 +174,7 @@ class BareReplayOptions(Options):
             "`reward='observed'` and `learn_every` or `learn_lag`",
             "what is observed by the horizon is told at each event: use `reward='eventual'`.",
         )
-        explores = parse_exploration(self.explore_first) is not None
+        explores = parse_exploration(self.asked_deployment.get("explore_first")) is not None
         _refuse_both(
             explores and self.doubly_robust,
             "`explore_first` and `doubly_robust`",
@@ -197,13 +199,24 @@ class BareReplayOptions(Options):
     @property
     def teacher(self) -> str | None:
         """Kind of events that a policy learns from; None where these are the rewards, or the revenue alone."""
-        return None if self.learn_from in (OBJECTIVE, REVENUE_ALONE) else self.learn_from
+        return None if self.taught_by in (OBJECTIVE, REVENUE_ALONE) else self.taught_by
+
+    @property
+    def taught_by(self) -> str:
+        """What a policy learns from, in the words of `learn_from`; of a plan also where nothing was asked."""
+        return OBJECTIVE if self.learn_from is None else self.learn_from
+
+    @property
+    def asked_deployment(self) -> dict[str, str]:
+        """What is asked of the deployment by option: those of a preset, or in their place what is given beside it."""
+        given = {name: getattr(self, name) for name in ("learn_every", "learn_lag", "explore_first", "keep_for")}
+        return preset_options(self.deployment) | {name: str(of) for name, of in given.items() if of is not None}
 
     @property
     def schedule(self) -> Schedule | None:
         """When a policy is asked to learn; None where that is at each event, or nothing is asked."""
-        given = self.learn_every is not None or self.learn_lag is not None
-        return parse_schedule(self.learn_every, self.learn_lag) if given else None
+        asked = self.asked_deployment
+        return parse_schedule(asked.get("learn_every"), asked.get("learn_lag"))
 
     @property
     def keeps(self) -> list[str]:

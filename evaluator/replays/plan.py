@@ -107,7 +107,10 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         Schedule by which the policy learns, and the pushes that this makes; None where it learns at each event, or
         never.
     explores
-        First rounds in which actions are drawn uniformly; None where the policy chooses from the first round on.
+        First rounds in which the policy does not choose; None where it chooses from the first round on.
+    as_logger
+        Thinning of the log in these rounds, where the logging policy chooses in them; None where actions are drawn
+        uniformly.
     kept
         When the displays of units that keep their action are rounds; None where no unit does.
     """
@@ -141,6 +144,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     schedule: Schedule | None = None
     pushes: PushTimes | None = None
     explores: Explores | None = None
+    as_logger: Thinning | None = None
     kept: KeptRounds | None = None
 
     def __repr__(self) -> str:
@@ -215,6 +219,11 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         return self.propensities.kept_share < 1.0 and self.sampler != "logged"
 
     @property
+    def thinnings(self) -> list[Thinning]:
+        """How the log is thinned to the displays that its rounds are read from."""
+        return [self.matched, *([] if self.as_logger is None else [self.as_logger])]
+
+    @property
     def recorded(self) -> bool:
         """Whether the choice of a policy that learns is kept at every display read, for the doubly robust value."""
         return self.options.doubly_robust and self.sampler == "rejection" and self.policy.learns
@@ -251,7 +260,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         told = self.setting.delay_cdf if Need.DELAY_CDF in self.policy.needs else None
-        own_largest = self.start is None and self.options.learn_from == OBJECTIVE and self.rewards.of_told is None
+        own_largest = self.start is None and self.options.taught_by == OBJECTIVE and self.rewards.of_told is None
         facts = PlanFacts(
             dataset=self.log.meta.name,
             displays=len(self.log),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import KeptFor, Schedule, Span, parse_exploration, parse_kept, parse_schedule
+from evaluator.options.deployment import Exploration, KeptFor, Schedule, deployed_as, parse_kept
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -67,6 +67,7 @@ from evaluator.replays.rounds.propensity import (
     display_weights,
     frequencies,
     how_it_chose,
+    logger_thinning,
     resolve_propensities,
     thinning,
 )
@@ -78,6 +79,8 @@ from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 from evaluator.units import ticks_words
+
+T = TypeVar("T", bound=BareReplayOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     ParameterError
         An option does not fit the log or the policy.
     """
+    options = with_teacher(log if isinstance(log, Log) else log.survey.log, options)
     begins = options.warm_start is not None or isinstance(policy, LearnedPolicy)
     start = warm_start(policy, options) if begins else None
     if start is not None:
@@ -190,9 +194,18 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         reward_min=known_rewards.least,
         playable=None if playable is None else int(playable.sum()),
     )
-    schedule = deployed(log, options) if policy.learns and sampler != "logged" else None
+    learns = policy.learns and sampler != "logged"
+    schedule, exploration = deployed(log, options) if learns else (None, None)
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
-    explores = _explores(log, options, surveyed, clock, usable) if policy.learns and sampler != "logged" else None
+    explores, as_logger = None, None
+    if exploration is not None:
+        if exploration.as_logger and units is not None:
+            raise ParameterError(
+                f"`explore_first={exploration.text!r}` and `keep_for={units.asked.text!r}` exclude each other: "
+                "units that keep an action are accepted whole.",
+                remedy="explore uniformly, or with `keep_for='none'`.",
+            )
+        explores, as_logger = _explores(log, exploration, surveyed, clock, sampler, matched, usable)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
     waits += 0 if units is None else horizon
     kept = None
@@ -206,7 +219,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         rounds = replace(rounds, told=told_events(teacher, rows, delay))
     if start is not None:
         before = 0 if basis.known is None else basis.known.displays
-        start.refuse_same(displays_of(log, before, used, window, options.learn_from))
+        start.refuse_same(displays_of(log, before, used, window, options.taught_by))
         start = start.fitted(log, vectors, setting, options)
         setting = start.learned.setting
     plan = ReplayPlan(
@@ -238,6 +251,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         schedule=schedule,
         pushes=pushes,
         explores=explores,
+        as_logger=as_logger,
         kept=kept,
     )
     said = (
@@ -458,6 +472,12 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     sets = read_sets(surveyed.log)
     splits = read_groups(surveyed.log, options.by)
     asked = kept_for(log, options)
+    if asked is not None and sets is not None:
+        raise ParameterError(
+            f"`keep_for='{asked.text}'`: the displays of log {log.meta.name!r} have their own eligible actions, and a "
+            "kept action may not be eligible later.",
+            remedy="`keep_for='none'` keeps no action.",
+        )
     units = None if asked is None else read_units(surveyed.log, asked)
     found = resolve_propensities(surveyed, options.propensity) if units is None else _of_units(surveyed, units, options)
     if units is not None:
@@ -514,17 +534,23 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
 
 
-def deployed(log: Log, options: BareReplayOptions) -> Schedule | None:
-    """Return when a policy learns: as is asked, else as the log says of its deployment; None for at each event."""
-    if options.learn_every is not None or options.learn_lag is not None or options.reward == "observed":
-        return options.schedule
-    of = log.meta.deployment
-    return parse_schedule(of.get("learn_every"), of.get("learn_lag"))
+def deployed(log: Log, options: BareReplayOptions) -> tuple[Schedule | None, Exploration | None]:
+    """Return when a policy learns, and how its deployment explores first: as is asked, else as the log says."""
+    stated = {} if options.deployment else dict(log.meta.deployment)
+    if options.reward == "observed":  # told at each event
+        stated = {"explore_first": stated["explore_first"]} if "explore_first" in stated else {}
+    return deployed_as(options.asked_deployment, stated)
+
+
+def with_teacher(log: Log, options: T) -> T:
+    """Return options that say what teaches: what is asked for, else what the log says of its deployment."""
+    return replace(options, learn_from=options.learn_from or log.meta.deployment.get("learn_from") or OBJECTIVE)
 
 
 def kept_for(log: Log, options: BareReplayOptions) -> KeptFor | None:
     """Return who keeps an action: as is asked, else as the log says of its deployment; None for nobody."""
-    return parse_kept(log.meta.deployment.get("keep_for") if options.keep_for is None else options.keep_for)
+    stated = None if options.deployment else log.meta.deployment.get("keep_for")
+    return parse_kept(options.asked_deployment.get("keep_for", stated))
 
 
 def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begins: bool) -> None:
@@ -532,8 +558,6 @@ def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begin
     own, name = f"`keep_for='{units.asked.text}'`", basis.survey.log.meta.name
     leave = "leave one of the two out: `keep_for='none'` keeps no action."
     for refused, what, remedy in (
-        (basis.sets is not None, f"the displays of log {name!r} have their own eligible actions, and a kept action may "
-         "not be eligible later", "`keep_for='none'` keeps no action."),
         (basis.propensities.tilted, f"the displays of log {name!r} are no even sample of the traffic, and so units are "
          "not whole", "`keep_for='none'` keeps no action."),
         (options.sampler in ("keep", "queue"), f"`sampler='{options.sampler}'` would be biased: a choice that waits "
@@ -553,24 +577,26 @@ def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begin
             raise ParameterError(f"{own}: {what}.", remedy=remedy)
 
 
-def explored(log: Log, options: BareReplayOptions) -> Span | None:
-    """Return how long a deployment explores first; None for not at all."""
-    return parse_exploration(_asked_exploration(log, options))
-
-
-def _asked_exploration(log: Log, options: BareReplayOptions) -> str | int | None:
-    """Return what is asked of a replay, else what the log says of its deployment."""
-    return log.meta.deployment.get("explore_first") if options.explore_first is None else options.explore_first
-
-
 def _explores(
-    log: Log, options: BareReplayOptions, survey: Survey, clock: ReplayClock, usable: npt.NDArray[np.int64]
-) -> Explores | None:
-    """Return the first rounds of a deployment in which it explores; None for none."""
-    span = explored(log, options)
-    if span is None:
-        return None
-    return Explores(rounds_of(span, str(_asked_exploration(log, options)), survey, clock), np.flatnonzero(usable))
+    log: Log, exploration: Exploration, survey: Survey, clock: ReplayClock, sampler: SamplerName, matched: Thinning,
+    usable: npt.NDArray[np.int64],
+) -> tuple[Explores, Thinning | None]:  # fmt: skip
+    """Return the first rounds of a deployment in which it explores, and how the log is thinned in them.
+
+    The thinning is None where actions are drawn uniformly, among displays that are matched.
+    """
+    rounds = rounds_of(exploration.span, exploration.text, survey, clock)
+    if not exploration.as_logger:
+        return Explores(rounds, np.flatnonzero(usable)), None
+    if log.meta.kept_share < 1.0:
+        raise ParameterError(
+            f"`explore_first={exploration.text!r}`: log {log.meta.name!r} keeps the displays of some actions, and does "
+            "not say what the logging policy would have shown at the others.",
+            remedy="explore uniformly, or replay the log with all actions.",
+        )
+    # One c decides a rejection; of keep, the action that waits longest.
+    share = least_acceptance(matched, usable) if sampler == "keep" else float(matched.c.max())
+    return Explores(rounds, np.zeros(0, np.int64)), logger_thinning(log, share)
 
 
 def refuse_untold(policy: Any, rewards: RewardRange, *, told_costs: bool) -> None:

@@ -59,6 +59,7 @@ _PART = 8_192
 T = TypeVar("T")
 R = TypeVar("R")
 Ints = npt.NDArray[np.int64]
+Actions = npt.NDArray[np.int32]
 
 
 def execute(
@@ -418,7 +419,7 @@ def replay_all(
             places = {stream: order.next(len(piece.action)) for stream, order in orders.items()}
             _each(
                 pool,
-                lambda run: run.read(piece, actions[_key(run, run.plan.matched)], places.get(run.stream)),  # noqa: B023
+                lambda run: run.read(piece, *_own(run, actions), places.get(run.stream)),  # noqa: B023
                 runs,
             )
             advance(min(len(piece.action), last - piece.first))
@@ -464,25 +465,28 @@ class ReplayRun:
         """What fixes the sampler's draws."""
         return self.plan.options.seed, self.repeat
 
-    def read(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints | None) -> None:
-        """Replay a piece whose actions were thinned, in an order of its displays, or as they came."""
+    def read(self, piece: LogPiece, action: Actions, as_logger: Actions | None, order: Ints | None) -> None:
+        """Replay a piece whose actions were thinned, in an order of its displays, or as they came.
+
+        `as_logger` are its actions as the rounds read them in which the logging policy chooses.
+        """
         if piece.first >= self.plan.rounds.used or self._reading.done:
             return
         if order is None:
             batch, kept = self.plan.rounds.batch(piece, action), self.plan.kept
             if kept is None or isinstance(self._reading, QueueReplay):
-                self._reading.read(piece.first, batch)
+                self._reading.read(piece.first, batch, None if as_logger is None else as_logger[: len(batch.action)])
             else:
-                self._reading.read(piece.first, batch, kept.displays(piece.first, batch.action))
+                self._reading.read(piece.first, batch, kept=kept.displays(piece.first, batch.action))
         else:
-            self._read_in_order(piece, action, order[order < self.plan.rounds.used - piece.first])
+            self._read_in_order(piece, action, as_logger, order[order < self.plan.rounds.used - piece.first])
 
-    def _read_in_order(self, piece: LogPiece, action: npt.NDArray[np.int32], order: Ints) -> None:
+    def _read_in_order(self, piece: LogPiece, action: Actions, as_logger: Actions | None, order: Ints) -> None:
         for start in range(0, len(order), _PART):
             part = order[start : start + _PART]
             batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
             first = piece.first + start
-            accepted = self._reading.read(first, batch)
+            accepted = self._reading.read(first, batch, None if as_logger is None else as_logger[part])
             self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
 
     def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> LoopCall | None:
@@ -507,7 +511,7 @@ class ReplayRun:
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
     """Return a replay whose counts are of conversions: costs, which come with their display, are none."""
     costs = cost_events(plan.log.conversions)
-    if costs is None or plan.options.learn_from != OBJECTIVE:
+    if costs is None or plan.options.taught_by != OBJECTIVE:
         return replay
     paid = plan.survey.display[costs]
     at = np.minimum(np.searchsorted(paid, replay.displays), len(paid) - 1)
@@ -539,6 +543,12 @@ def _coming(
     return [call for call in calls if call is not None]
 
 
+def _own(run: ReplayRun, actions: Mapping[tuple[object, ...], Actions]) -> tuple[Actions, Actions | None]:
+    """Return a piece's actions as a run matches them, and as it reads them where the logging policy chooses."""
+    plan = run.plan
+    return actions[_key(run, plan.matched)], None if plan.as_logger is None else actions[_key(run, plan.as_logger)]
+
+
 def _each(pool: Executor, job: Callable[[T], R], items: Sequence[T]) -> None:
     """Run a job for each item; the first error is raised."""
     if len(items) == 1:  # in this thread, which alone hears Ctrl-C
@@ -561,7 +571,7 @@ class _Thinnings:
         self._needed = {
             _key(run, thinning): (run.stream, thinning)
             for run in runs
-            for thinning in (run.plan.matched, run.plan.by_action)
+            for thinning in (*run.plan.thinnings, run.plan.by_action)
         }
         # One draw a display whatever the propensities, so that it is the same for all policies of a seed.
         self._streams = {

@@ -14,6 +14,7 @@ from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.vectors_of_displays import in_order
+from evaluator.options.deployment import EVENT, Schedule
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
@@ -98,15 +99,22 @@ class WarmStart:
                 "`delays` and `warm_start` exclude each other.",
                 remedy="the policy goes on with the delays it was told.",
             )
-        taught_by = self.learned.learned_from[-1].taught_by if self.learned.learned_from else options.learn_from
-        if taught_by != options.learn_from and not {taught_by, options.learn_from} <= {OBJECTIVE, REVENUE_ALONE}:
+        taught_by = self.learned.learned_from[-1].taught_by if self.learned.learned_from else options.taught_by
+        if taught_by != options.taught_by and not {taught_by, options.taught_by} <= {OBJECTIVE, REVENUE_ALONE}:
             raise ParameterError(
-                f"`learn_from={options.learn_from!r}`, and the policy learned from {taught_by}.",
+                f"`learn_from={options.taught_by!r}`, and the policy learned from {taught_by}.",
                 remedy=f"go on with `learn_from={taught_by!r}`.",
             )
         if options.window is not None or self.learned.setting.window == NO_WINDOW:
             return options
         return replace(options, window=self._asked_window or self.learned.setting.window)
+
+    def learned_otherwise(self, schedule: Schedule | None) -> str:
+        """Return a clause on when it learned, where that is not as it learns here; else nothing."""
+        here = EVENT if schedule is None else schedule.words
+        there = self.learned.learned_from[-1].learns if self.learned.learned_from else here
+        there, here = (f"at each {EVENT}" if learns == EVENT else learns for learns in (there, here))
+        return "" if there == here else f"; there it learned {there}, and here it learns {here}"
 
     @property
     def _asked_window(self) -> str:

@@ -5,30 +5,39 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from typing import TYPE_CHECKING
 
-from evaluator.audits.options import AuditOptions
-from evaluator.checks.options import CheckOptions
-from evaluator.comparisons.options import CompareOptions
-from evaluator.delays.study.options import DelayOptions
 from evaluator.errors import SEE_TRACEBACK
-from evaluator.reading.options import DelayFileOptions, MakeOptions, ReadingOptions
-from evaluator.replays.options import ReplayOptions
-from evaluator.simulations.options import SimulateOptions
 
-# All classes that declare options.
-DECLARED = (
-    AuditOptions, CheckOptions, CompareOptions, DelayFileOptions, DelayOptions, MakeOptions, ReadingOptions,
-    ReplayOptions, SimulateOptions,
-)  # fmt: skip
+if TYPE_CHECKING:
+    from evaluator.options.declaration import Options
+
 # Arguments of the functions, and options that only the command line has.
 _MORE = ("dataset", "overwrite", "policies", "policy", "scenario")
 _NAMED = re.compile(r"`([a-z_]+)(?:=([^`]*))?`")
 
 
 @functools.cache
+def declared_options() -> tuple[type[Options], ...]:
+    """Return all classes that declare options, which are loaded where a message names an option."""
+    from evaluator.audits.options import AuditOptions
+    from evaluator.checks.options import CheckOptions
+    from evaluator.comparisons.options import CompareOptions
+    from evaluator.delays.study.options import DelayOptions
+    from evaluator.reading.options import DelayFileOptions, MakeOptions, ReadingOptions
+    from evaluator.replays.options import ReplayOptions
+    from evaluator.simulations.options import SimulateOptions
+
+    return (
+        AuditOptions, CheckOptions, CompareOptions, DelayFileOptions, DelayOptions, MakeOptions, ReadingOptions,
+        ReplayOptions, SimulateOptions,
+    )  # fmt: skip
+
+
+@functools.cache
 def option_names() -> frozenset[str]:
     """Return the names of all options of the functions."""
-    return frozenset(_MORE).union(*({field.name for field in dataclasses.fields(cls)} for cls in DECLARED))
+    return frozenset(_MORE).union(*({field.name for field in dataclasses.fields(cls)} for cls in declared_options()))
 
 
 def use_command_words(text: str) -> str:

@@ -13,8 +13,10 @@ from evaluator.comparisons.result import Comparison
 from evaluator.comparisons.variants import VariantInputs, learns_text, names_of, taught_by, window_text
 from evaluator.estimates.confidence import Interval
 from evaluator.estimates.weighted import WeightedValue
+from evaluator.findings.codes import PUSHES
 from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.findings.run import ends_seen, outside_seen
+from evaluator.replays.options import told_events_words
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.check import checks_of_log
 from evaluator.reports.decision_page import (
@@ -61,7 +63,7 @@ _ACTIONS_SHOWN = 4
 # So many variants that a sentence is about are named.
 _NAMED = 3
 HOW_TO_READ = (
-    "told: conversions delivered to the policy within its rounds. {which} holds for its own number. Whether two "
+    "told: {events} delivered to the policy within its rounds. {which} holds for its own number. Whether two "
     "of them overlap says little about the difference of the two: that is below."
 )
 REALISED = (
@@ -139,10 +141,15 @@ def _warnings(comparison: Comparison) -> list[Words]:
 
 
 def _assumptions(comparison: Comparison) -> list[Words]:
-    each = zip(comparison.results, comparison.assumed, strict=True)
-    return _together(
-        comparison.results, [(*coded(assumptions_of(one.findings)), *_given_to_policy(inputs)) for one, inputs in each]
-    )
+    said: list[Sequence[str | Words]] = []
+    told = set()
+    for one, inputs in zip(comparison.results, comparison.assumed, strict=True):
+        lived = one.schedule and (one.schedule.learn_every, one.schedule.learn_lag)
+        # Pushes of one schedule are alike but for the number of rounds: the first line speaks for all.
+        own = [found for found in assumptions_of(one.findings) if found.code != PUSHES.name or lived not in told]
+        told.add(lived)
+        said.append((*coded(own), *_given_to_policy(inputs)))
+    return _together(comparison.results, said)
 
 
 def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
@@ -154,7 +161,7 @@ def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
         _heading(results),
         *(paragraph(_dim(line)) for line in _together(results, [result.meaning[:1] for result in results])),
         *_line_tables(results, level, layout),
-        paragraph(HOW_TO_READ.format(which=which)),
+        paragraph(HOW_TO_READ.format(events=_told_events(results), which=which)),
     )
     if results[0].guardrails:
         yield guardrails(results, layout)
@@ -197,6 +204,12 @@ def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) ->
     if layout.wide:
         return [_line_table(policies, [*numbers, *against], level)]
     return [_line_table(policies, numbers, level, stacked=True), _line_table(policies, against, level, stacked=True)]
+
+
+def _told_events(results: Sequence[ReplayResult]) -> str:
+    """Return of what the policies are told, as the note on that column names it."""
+    events = {told_events_words(result.plan["options"]["learn_from"]) for result in results if result.plan["learns"]}
+    return "the events that each learns from," if len(events) > 1 else "".join(events) or "conversions"
 
 
 def _teacher(result: ReplayResult, taught: Collection[str]) -> str:

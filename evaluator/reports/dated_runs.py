@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluator.comparisons.variants import Line as VariantLine
-from evaluator.comparisons.variants import taught_by
+from evaluator.comparisons.variants import learned_at, taught_by
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.errors import SourceError
 from evaluator.replays.plan import with_label
@@ -35,6 +35,8 @@ from evaluator.reports.small_charts import intervals_chart
 KINDS = ("replay", "compare", "check")
 # Options that no number depends on, and options on where and how rows are read.
 _NO_MATTER = frozenset({"jobs", "path", "on_error", "quarantine_at_most", "sort"})
+# What differs between the lines of a study, and the option that says it.
+_CASES = {"windows": "window", "schedules": "learn_every", "teachers": "learn_from"}
 Ends = Mapping[str, Any]
 # Candidates with a chart of their own, and runs in it: the latest ones.
 _MOST_CHARTS, MOST_RUNS = 4, 6
@@ -111,11 +113,11 @@ def read_run(folder: Path, chapter: Chapter) -> Run | None:
         else:
             replays = manifest["replays"]
             asked["policies"] = [[replay["policy"], replay["warm_start"]] for replay in replays]
-            asked["windows"] = [replay["options"]["window"] for replay in replays]
-            first = {
-                name: value for name, value in replays[0]["options"].items() if name not in ("window", "warm_start")
-            }
-            asked["options"] = _that_matter(first)
+            options = [replay["options"] for replay in replays]
+            for what, name in _CASES.items():
+                asked[what] = [of.get(name) for of in options]
+            own = (*_CASES.values(), "warm_start")
+            asked["options"] = _that_matter({name: of for name, of in options[0].items() if name not in own})
             asked["baseline"] = result.get("baseline")
         return Run(str(folder), chapter, result, asked, source, manifest["versions"]["delayed-replay"])
     except (KeyError, TypeError, AttributeError, IndexError) as error:
@@ -218,7 +220,9 @@ def _named(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         VariantLine(
             i, one["policy"], str(one["plan"]["options"]["window"] or "none"),
-            title=with_label(one["policy"], [*one["action_share"]]), learn_from=taught_by(one["plan"]),
+            title=with_label(one["policy"], [*one["action_share"]]),
+            learns=learned_at(one["plan"], (one["schedule"] or {}).get("learn_every")),
+            learn_from=taught_by(one["plan"]),
         )
         for i, one in enumerate(variants)
     ]  # fmt: skip

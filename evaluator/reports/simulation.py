@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from evaluator.options.deployment import exploring_words
 from evaluator.reports.document import (
     Document,
     Grid,
@@ -144,7 +145,8 @@ def _told(simulation: Simulation) -> list[str]:
         lines.append(f"policies learn {simulation.learns}")
     if simulation.explores:
         lines.append(
-            f"in the first {simulation.explores:,} rounds actions are shown uniformly at random, and learned from"
+            f"in the first {simulation.explores:,} rounds {exploring_words(simulation.explores_as_logger)}, and the "
+            "policies learn from them"
         )
     if simulation.told_zeros:
         zeros = ", ".join(simulation.told_zeros)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.deployment import Schedule, Span, parse_exploration, parse_schedule
+from evaluator.options.deployment import Exploration, Schedule, deployed_as
 from evaluator.options.shared import (
     DELAYS,
     EXPLORE_FIRST,
@@ -34,7 +35,8 @@ class SimulateOptions(Options):
         help="Cut-off in rounds, or none. Default: the scenario's", more="", example="500"
     ).field()
     learn_every: str | int | None = LEARN_EVERY.but(
-        help="When what happened reaches the policy: event (at once), or every 500 rounds. Default: event",
+        help="When what happened reaches the policy: event (at once), or every 500 rounds. Default: as the scenario "
+        "says, else event",
         more="Displays and events wait for the push, and the policy serves from what it had.",
         example="500",
     ).field()
@@ -45,7 +47,8 @@ class SimulateOptions(Options):
         question=TRIED,
     ).field()
     explore_first: str | int | None = EXPLORE_FIRST.but(
-        help="How many first rounds show actions uniformly at random. Default: none",
+        help="How many first rounds show actions uniformly at random, or as the scenario's logger: 500:logger. "
+        "Default: the scenario's, else none",
         more="Policies that learn do so from these rounds, too.",
         example="500",
         panel="",
@@ -66,17 +69,12 @@ class SimulateOptions(Options):
         """Check every option."""
         super().__post_init__()
         self.window_rounds(None)
-        _ = self.schedule, self.exploration
+        self.deployed({})
 
-    @property
-    def schedule(self) -> Schedule | None:
-        """When a policy learns; None for at each event."""
-        return parse_schedule(self.learn_every, self.learn_lag)
-
-    @property
-    def exploration(self) -> Span | None:
-        """How long actions are drawn uniformly first; None for not at all."""
-        return parse_exploration(self.explore_first)
+    def deployed(self, stated: Mapping[str, str]) -> tuple[Schedule | None, Exploration | None]:
+        """Return when policies learn, and how they explore first: as is asked, else as their scenario has stated."""
+        asked = {name: getattr(self, name) for name in ("learn_every", "learn_lag", "explore_first")}
+        return deployed_as({name: str(given) for name, given in asked.items() if given is not None}, stated)
 
     def window_rounds(self, recommended: int | None) -> int | None:
         """Return the window in rounds, None when nothing is cut off."""

@@ -175,8 +175,8 @@ class Simulation(JsonDocument, ShownInNotebooks):
         Specs of the policies that are told of each zero reward, after a delay of its own.
     learns
         Words on when policies learn; empty where they do at each event.
-    explores
-        Number of first rounds in which actions are drawn uniformly.
+    explores, explores_as_logger
+        Number of first rounds in which actions are drawn uniformly, or where the other says so by the logging policy.
     flights
         Rounds between which actions were eligible, where they came and went; empty where all always were.
     rounds
@@ -202,6 +202,7 @@ class Simulation(JsonDocument, ShownInNotebooks):
     told_zeros: tuple[str, ...]
     learns: str
     explores: Count
+    explores_as_logger: bool
     flights: tuple[Flight, ...]
     curves: Annotated[tuple[RegretCurve, ...], anything, called("policies")]
     rounds: Annotated[npt.NDArray[np.int64], *omitted]

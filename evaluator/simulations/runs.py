@@ -61,6 +61,7 @@ def simulate(
     options = options or SimulateOptions()
     stage = runs_in(problem, policies, options)
     horizon, window = stage.shared.horizon, options.window_rounds(problem.window)
+    schedule, _ = options.deployed(problem.deployment)
     truth, cdf = stage.truth, stage.shared.delay_cdf
     if executor is None:
         stage.compile()
@@ -86,8 +87,9 @@ def simulate(
         laws=tuple(law.source for law in problem.laws),
         told=cdf.source if cdf is not None and needs_cdf else "",
         told_zeros=stage.told_zeros,
-        learns="" if options.schedule is None else options.schedule.words,
-        explores=stage.explores or 0,
+        learns="" if schedule is None else schedule.words,
+        explores=0 if stage.explores is None else stage.explores.rounds,
+        explores_as_logger=stage.explores is not None and stage.explores.chances is not None,
         flights=() if stage.parts is None else problem.flights,
         rounds=truth.checkpoints,
         curves=tuple(total.curve(policy.spec) for total, policy in zip(totals, policies, strict=True)),
@@ -214,14 +216,15 @@ class RunsJob(Job):
 
 def runs_in(problem: Problem, policies: Sequence[Any], options: SimulateOptions) -> ScenarioRuns:
     """Return the runs of policies in a problem; errors as of `evaluator.worlds.scenario_runs.prepare_runs`."""
+    schedule, exploration = options.deployed(problem.deployment)
     return prepare_runs(
         problem,
         policies,
         horizon=options.horizon or problem.horizon,
         window=options.window_rounds(problem.window),
         delays=options.delays,
-        schedule=options.schedule,
-        exploration=options.exploration,
+        schedule=schedule,
+        exploration=exploration,
         seed=options.seed,
     )
 
@@ -269,7 +272,7 @@ def runs_key(stage: ScenarioRuns, codes: Sequence[CodeOfPolicy]) -> str:
         as_text((stage.settings, worlds, stage.truth, stage.eligible, parts)),
         [[of.spec, repr(of.parameters), code.run] for of, code in zip(stage.policies, codes, strict=True)],
         [stage.dimension, stage.seed],
-        *([] if stage.explores is None else [{"explores": stage.explores}]),
+        *([] if stage.explores is None else [as_text(stage.explores)]),
         *([] if stage.pushes is None else [stage.pushes.after.tolist(), stage.pushes.cut.tolist()]),
         software(),
     ]

@@ -106,6 +106,25 @@ class FreshVectors(NamedTuple):
     shown: bool
 
 
+class LiveExploration(NamedTuple):
+    """First rounds of a run, in which the policy does not choose.
+
+    Parameters
+    ----------
+    rounds
+        Number of these rounds.
+    chances
+        Weights with which the logging policy shows each action at each entry, shape (P, K), or (1, K) where entries
+        are alike, of those that are eligible; None where actions are drawn uniformly.
+    temperature
+        Temperature of a logging policy that weighs actions by exp(rate / temperature), too; 0 of one that does not.
+    """
+
+    rounds: int
+    chances: Floats | None = None
+    temperature: float = 0.0
+
+
 class LiveEvents(NamedTuple):
     """Events beside sales that policies are told of, E kinds, each at most once a round; refunds of sales come first.
 

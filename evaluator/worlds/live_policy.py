@@ -14,13 +14,13 @@ from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
-from evaluator.options.deployment import Schedule, Span
+from evaluator.options.deployment import Exploration, Schedule, parse_kept
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import explored, plan_replay
+from evaluator.replays.planning import deployed, plan_replay
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.stream import EligibleActions, eligible_actions, read_only_sets
 from evaluator.replays.schedule import pushes_in_rounds, pushes_in_time, rounds_from
@@ -28,7 +28,7 @@ from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW
 from evaluator.worlds.estimand import ClaimsByLaw, claims_of
 from evaluator.worlds.event_laws import EventLaw
-from evaluator.worlds.live_parts import LiveEvents, LiveMoney, LiveRounds, LiveWorld, MoneyWeights
+from evaluator.worlds.live_parts import LiveEvents, LiveExploration, LiveMoney, LiveRounds, LiveWorld, MoneyWeights
 from evaluator.worlds.live_rounds import play_live
 from evaluator.worlds.logger import TwinSets
 from evaluator.worlds.truth import LogTruth
@@ -46,16 +46,16 @@ class LiveSpan(NamedTuple):
 
 
 class Deployment(NamedTuple):
-    """When a policy learns, None for at each event, how long it explores first, None for not at all, and its clock."""
+    """When a policy learns, None for at each event, how it explores first, None for not at all, and its clock."""
 
     schedule: Schedule | None
-    exploration: Span | None
+    exploration: Exploration | None
     clock: ReplayClock
 
     @property
     def in_time(self) -> bool:
         """Whether it names a time."""
-        explores = self.exploration is not None and self.exploration.seconds is not None
+        explores = self.exploration is not None and self.exploration.span.seconds is not None
         return explores or (self.schedule is not None and self.schedule.in_time)
 
 
@@ -121,7 +121,7 @@ class LivePolicy:
         luck = random_stream(Stream.AUDIT_WORLD, seed, run)
         horizon = weights.shape[2]
         pushes, explores, begins = self._deployed(luck, horizon)
-        waits = (0 if pushes is None else pushes.waits(horizon)) + (explores or 0)
+        waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
         setting = replace(setting, waits=max(setting.waits, waits))
         rounds = None
         if truth.sets is not None and self._eligible is not None:
@@ -147,8 +147,10 @@ class LivePolicy:
         )  # fmt: skip
         return live * truth.mean_value
 
-    def _deployed(self, luck: np.random.Generator, horizon: int) -> tuple[PushTimes | None, int | None, int]:
-        """Return when the policy learns, how many rounds it explores, and the arrival at which its run begins.
+    def _deployed(
+        self, luck: np.random.Generator, horizon: int
+    ) -> tuple[PushTimes | None, LiveExploration | None, int]:
+        """Return when the policy learns, the first rounds that it explores, and the arrival at which its run begins.
 
         None for at each event, and for none; -1 where the run may begin at any.
         """
@@ -158,7 +160,10 @@ class LivePolicy:
             begins = int(luck.random() * (len(times) - self._truth.displays + 1))
             at = np.array(times[begins : begins + int(horizon / share) + 2])
             live = LiveClock(np.arange(len(at)), at, 0.0, share, self._world.rate)
-        explores = None if exploration is None else rounds_from(exploration, live, clock)
+        explores = None
+        if exploration is not None:
+            chances = np.ascontiguousarray(self._truth.logger) if exploration.as_logger else None
+            explores = LiveExploration(rounds_from(exploration.span, live, clock), chances)
         if schedule is None:
             return None, explores, begins
         if live is None or not schedule.in_time:
@@ -170,7 +175,7 @@ def deployment_of(plan: ReplayPlan) -> Deployment:
     """Return how the policy of a plan is deployed."""
     if not plan.policy.learns or plan.sampler == "logged":
         return Deployment(None, None, plan.clock)
-    return Deployment(plan.schedule, explored(plan.log, plan.options), plan.clock)
+    return Deployment(*deployed(plan.log, plan.options), plan.clock)
 
 
 def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
@@ -383,15 +388,20 @@ def play_in(
     runs: int,
     window: str | int | None,
     delays: str,
-    learn_every: str | int | None,
-    learn_lag: str | int | None,
-    explore_first: str | int | None,
+    deployment: ReplayOptions,
 ) -> tuple[Floats, float]:
     """Return the mean expected reward per round of live runs, and that of the best fixed action or order.
 
-    `window`, `delays`, `learn_every`, `learn_lag` and `explore_first` are options of a replay. It raises ParameterError
-    where options do not fit, or where eligible actions follow a calendar that is shorter than the run.
+    `window` and `delays` are options of a replay, and `deployment` has others, of how the policy is deployed. It raises
+    ParameterError where options do not fit, or where eligible actions follow a calendar that is shorter than the run.
     """
+    kept = parse_kept(truth.meta.deployment.get("keep_for"))
+    if kept is not None:
+        raise ParameterError(
+            f"`keep_for='{kept.text}'`, as log {truth.name!r} says of its deployment: no {kept.column} comes back in a "
+            "world that is fitted to a log.",
+            remedy="fit it to a log that does not say so: `log.with_meta(deployment={})`.",
+        )
     if truth.moving and rounds > truth.displays:
         raise ParameterError(
             f"{rounds:,} rounds, and the eligible actions of {truth.name!r} follow a calendar of {truth.displays:,} "
@@ -402,11 +412,7 @@ def play_in(
     followed = truth if truth.beyond is not None else replace(truth, beyond=0)
     twin = draw_twin(followed, seed=seed, twin=0, vectors=policy.contextual)
     propensity: PropensityMode | None = "uniform" if truth.meta.propensity == "absent" else None
-    options = ReplayOptions(
-        window=truth.window or window, delays=delays, propensity=propensity, learn_every=learn_every,
-        learn_lag=learn_lag,
-        explore_first=explore_first,
-    )  # fmt: skip
+    options = replace(deployment, window=truth.window or window, delays=delays, propensity=propensity)
     plan = plan_replay(twin, policy, options)
     claim, setting = claims_of(followed, plan), replace(plan.setting, horizon=rounds)
     live = LivePolicy(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine import loop
-from evaluator.engine.eligible_choice import any_action, begin_with_key, choice_at
+from evaluator.engine.eligible_choice import any_action, begin_with_key, choice_at, listed
 from evaluator.engine.kernels.compiling import LoopCall, inlinable
 from evaluator.engine.pending import nothing_pending
 from evaluator.engine.pushes import PushTimes
@@ -29,6 +29,7 @@ from evaluator.worlds.live_parts import (
     Floats,
     FreshVectors,
     Ints,
+    LiveExploration,
     LiveMoney,
     LiveRounds,
     LiveWorld,
@@ -49,7 +50,7 @@ class Drawn(NamedTuple):
     (parts,), empty where there are none. A round writes its action and its events there, of which only those that will
     be told.
 
-    The first rounds it `explores`, where that is not None: actions are drawn uniformly.
+    The first rounds it `explores`, where that is not None.
 
     `begins` is the place among the arrivals where the run begins, shape (1,), -1 before it is drawn; a run whose `pace`
     is not 0 goes through so many arrivals a round from there on, and others through one after the other, again from the
@@ -66,7 +67,7 @@ class Drawn(NamedTuple):
     weights: Floats | None
     of_money: MoneyWeights | None
     regrets: Regrets | None
-    explores: int | None
+    explores: LiveExploration | None
     begins: Ints
     pace: float
     sums: Floats
@@ -99,9 +100,9 @@ def _next_drawn(
     )
     i = entry if source.starts.shape[0] == 0 else _part_of(source.starts, i - 1, t)
     key = begin_with_key(state, streams.own, batch.eligible, source.random_ties)
-    action = _choose(state, streams.own, batch, i, key, world.rates.shape[1], source.explores, t)
-    batch.action[i] = action
     rates = rates_at(world, source.fresh, entry)
+    action = _choose(state, streams.own, batch, i, entry, key, rates, source.explores, t)
+    batch.action[i] = action
     rate = rate_of(world, rates, action, at_time)
     law = world.law[action] if world.law.shape[0] > 0 else 0
     count_round(source.sums, source.weights, source.of_money, law, t, action, rate)
@@ -128,12 +129,46 @@ loop.add_source(Drawn, _next_drawn)
 
 @inlinable
 def _choose(
-    state: Any, own: np.random.Generator, batch: Batch, i: int, key: int, n_actions: int, explores: int | None, t: int
+    state: Any,
+    own: np.random.Generator,
+    batch: Batch,
+    i: int,
+    entry: int,
+    key: int,
+    rates: Floats,
+    explores: LiveExploration | None,
+    t: int,
 ) -> int:
-    """Return the policy's choice in round t, or, in those that explore, any action."""
-    if explores is not None and t <= explores:
-        return any_action(own, np.arange(n_actions), batch.eligible, i)
-    return int(choice_at(state, batch.vectors, batch.eligible, i, key, n_actions))
+    """Return the policy's choice in round t, or, in those that explore, what is shown instead."""
+    if explores is not None and t <= explores.rounds:
+        return _explored(explores.chances, explores.temperature, own, batch.eligible, i, entry, rates)
+    return int(choice_at(state, batch.vectors, batch.eligible, i, key, rates.shape[0]))
+
+
+@inlinable
+def _explored(
+    chances: Floats | None,
+    temperature: float,
+    own: np.random.Generator,
+    eligible: EligibleActions | None,
+    i: int,
+    entry: int,
+    rates: Floats,
+) -> int:
+    """Return any action, or one that the logging policy draws by its `chances`, of those that are eligible."""
+    if chances is None:
+        return any_action(own, np.arange(rates.shape[0]), eligible, i)
+    there = np.arange(rates.shape[0]) if eligible is None else listed(eligible, i)
+    own_chances, edges = chances[entry if chances.shape[0] > 1 else 0], np.zeros(there.shape[0])
+    total = 0.0
+    for j in range(there.shape[0]):
+        weight = own_chances[there[j]]
+        if temperature > 0.0:
+            weight *= math.exp((rates[there[j]] - 1.0) / temperature)
+        total += weight
+        edges[j] = total
+    at = int(np.searchsorted(edges, own.random() * total, side="right"))
+    return int(there[min(at, there.shape[0] - 1)])
 
 
 @inlinable
@@ -332,7 +367,7 @@ def live_call(
     regrets: Regrets | None = None,
     pushes: PushTimes | None = None,
     begins: int = -1,
-    explores: int | None = None,
+    explores: LiveExploration | None = None,
 ) -> LoopCall:
     """Return the call that lets a policy play live; parameters are those of `play_live`."""
     unit = reward_unit(policy, setting)
@@ -383,8 +418,8 @@ def play_live(policy: Any, setting: Setting, world: LiveWorld, horizon: int, **p
     world, or one a part of the run, with the number of rounds before each in ``starts``; ``money``; ``weights`` of the
     T rounds in C sums, by the delay law of what is shown, shape (C, R, T), R = 1 where all laws are alike, and
     ``of_money``; ``regrets``, into which the regret is noted; ``pushes`` at which the policy
-    learns, the number of first rounds that it ``explores``, and the place among the arrivals where a run ``begins``
-    that goes through them at the pace of its share.
+    learns, the first rounds that it ``explores``, and the place among the arrivals where a run ``begins`` that goes
+    through them at the pace of its share.
 
     It returns the weighted rewards, shape (C,): sum over the rounds s of weights[c, s] times the conversion rate of
     what was shown, less refunds and costs where they count. PolicyError says that a policy of the user's own raised an

@@ -15,7 +15,7 @@ from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.engine.kernels.compiling import compile_ahead
 from evaluator.engine.pushes import PushTimes
 from evaluator.errors import ParameterError
-from evaluator.options.deployment import Schedule, Span
+from evaluator.options.deployment import Exploration, Schedule
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import refuse_choosing_among
@@ -23,7 +23,7 @@ from evaluator.replays.rounds.stream import EligibleActions, stated_actions
 from evaluator.replays.schedule import pushes_in_rounds, rounds_from
 from evaluator.streams import Stream, random_stream
 from evaluator.units import NO_WINDOW, ROUND
-from evaluator.worlds.live_parts import FreshVectors, LiveWorld, Regrets
+from evaluator.worlds.live_parts import FreshVectors, LiveExploration, LiveWorld, Regrets
 from evaluator.worlds.live_rounds import live_call, play_live
 from evaluator.worlds.scenarios.problem import BernoulliProblem, LinearProblem, Problem
 from evaluator.worlds.scenarios.scenario import Part, flight_parts
@@ -54,7 +54,7 @@ class ScenarioRuns:
     reads; `world` is that of the runs, as it is before any policy. Vectors that each round draws anew have length
     `dimension`, 0 where it draws none. `parts` are those of a run with the same eligible actions, None where all always
     are, and `eligible` the same as the loop reads them for each policy. `told_zeros` names the policies that are told
-    of zeros. Those that learn do so at `pushes`, or where that is None at the end of each round, and explore in so many
+    of zeros. Those that learn do so at `pushes`, or where that is None at the end of each round, and explore in the
     first rounds, None for none.
     """
 
@@ -69,7 +69,7 @@ class ScenarioRuns:
     told_zeros: tuple[str, ...]
     seed: int
     pushes: PushTimes | None
-    explores: int | None
+    explores: LiveExploration | None
 
     def world_of(self, p: int) -> LiveWorld:
         """Return the world as the policy with a number lives in it."""
@@ -112,7 +112,7 @@ def prepare_runs(
     window: int | None,
     delays: str,
     schedule: Schedule | None,
-    exploration: Span | None,
+    exploration: Exploration | None,
     seed: int,
 ) -> ScenarioRuns:
     """Return what the runs of policies in a problem need; ParameterError says what does not fit.
@@ -126,7 +126,7 @@ def prepare_runs(
             f"A scenario counts rounds, and has no time for a push {schedule.words}.",
             remedy="count rounds: `learn_every=500`.",
         )
-    if exploration is not None and exploration.seconds is not None:
+    if exploration is not None and exploration.span.seconds is not None:
         raise ParameterError(
             "A scenario counts rounds: `explore_first` is no time.", remedy="count rounds: `explore_first=2000`."
         )
@@ -140,8 +140,8 @@ def prepare_runs(
     if shared.among:
         _refuse_without_answer(problem, policies)
     pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
-    explores = None if exploration is None else rounds_from(exploration, None, None)
-    waits = (0 if pushes is None else pushes.waits(horizon)) + (explores or 0)
+    explores = None if exploration is None else _explores(problem, exploration)
+    waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
     settings = tuple(replace(_setting(problem, policy, shared), waits=waits * policy.learns) for policy in policies)
     for policy, setting in zip(policies, settings, strict=True):
         policy.start(setting)  # what it refuses, it refuses before the first run
@@ -162,6 +162,15 @@ def world_stream(seed: int, run: int) -> np.random.Generator:
 def live_policy_stream(seed: int, run: int) -> np.random.Generator:
     """Return the stream that a policy draws from."""
     return random_stream(Stream.LIVE_POLICY, seed, run)
+
+
+def _explores(problem: Problem, exploration: Exploration) -> LiveExploration:
+    rounds = rounds_from(exploration.span, None, None)
+    if not exploration.as_logger:
+        return LiveExploration(rounds)
+    k = problem.n_actions
+    chances = np.ones((1, k)) if problem.logger is None else np.array([problem.logger], np.float64)
+    return LiveExploration(rounds, chances, getattr(problem, "temperature", None) or 0.0)
 
 
 def _check(problem: Problem, policies: Sequence[Any]) -> None:

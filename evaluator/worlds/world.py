@@ -10,7 +10,7 @@ and the Criteo twin are generated as files; `evaluator.worlds.shop` and `evaluat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -176,8 +176,8 @@ class World:
                 remedy="replay it, or name a dataset whose kind is `synthetic` in `evaluate datasets list`.",
             )
         if isinstance(spec.scenario, PromotionsScenario):
-            return cls(Promotions(spec.name, spec.scenario, path.parent))
-        return cls(problem_of(spec.scenario, spec.name, path.parent))
+            return cls(Promotions(spec.name, spec.scenario, path.parent, spec.deployment.asked))
+        return cls(replace(problem_of(spec.scenario, spec.name, path.parent), deployment=spec.deployment.asked))
 
     @classmethod
     @one_blas_thread()
@@ -255,6 +255,7 @@ class World:
         runs: int = 1,
         window: str | int | None = None,
         delays: str | None = None,
+        deployment: str | None = None,
         learn_every: str | int | None = None,
         learn_lag: str | int | None = None,
         explore_first: str | int | None = None,
@@ -277,9 +278,11 @@ class World:
         delays
             Delay CDF that a policy is told that needs one, as `simulate` and `replay` take it; None for the known one,
             or the log's.
-        learn_every, learn_lag, explore_first
-            Schedule by which what happened reaches the policy, and how long actions are drawn uniformly before it
-            chooses, as `replay` takes them; in rounds alone where the world counts them.
+        deployment, learn_every, learn_lag, explore_first
+            Schedule by which what happened reaches the policy, and how the deployment explores before it chooses, as
+            `replay` takes them; in rounds alone where the world counts them. None of them: as the scenario, or the log
+            that the world was fitted to, says of its deployment. The policy learns from rewards, and no
+            unit keeps its action.
 
         Raises
         ------
@@ -296,6 +299,13 @@ class World:
             raise ParameterError(
                 f"rounds={rounds}, seed={seed}, runs={runs}.", remedy="rounds and runs are 1 or more, seed 0 or more."
             )
+        from evaluator.options.deployment import NOBODY
+        from evaluator.replays.options import OBJECTIVE, ReplayOptions
+
+        asked = ReplayOptions(
+            deployment=deployment, learn_every=learn_every, learn_lag=learn_lag, explore_first=explore_first,
+            learn_from=OBJECTIVE, keep_for=NOBODY,
+        )  # fmt: skip
         if not self._counts_rounds:
             from evaluator.worlds.live_policy import play_in
 
@@ -303,21 +313,22 @@ class World:
             horizon = rounds or truth.displays
             rewards, best = play_in(
                 truth, described, horizon, seed, runs=runs, window=window, delays=delays or "log",
-                learn_every=learn_every, learn_lag=learn_lag, explore_first=explore_first,
+                deployment=asked,
             )  # fmt: skip
             return LivePlay(described.spec, horizon, rewards, (best - rewards) * horizon)
-        from evaluator.options.deployment import parse_exploration, parse_schedule
+        from evaluator.options.deployment import deployed_as
         from evaluator.worlds.scenario_runs import prepare_runs
 
         problem = in_rounds(self)
+        schedule, exploration = deployed_as(asked.asked_deployment, {} if deployment else problem.deployment)
         lived = prepare_runs(
             problem,
             [described],
             horizon=rounds or problem.horizon,
             window=rounds_of_window(window, problem.window),
             delays=delays or "known",
-            schedule=parse_schedule(learn_every, learn_lag),
-            exploration=parse_exploration(explore_first),
+            schedule=schedule,
+            exploration=exploration,
             seed=seed,
         )
         lived.compile()

@@ -83,6 +83,11 @@ ITEMS = {
     "replay-window": Item(
         "replay -p otflinucb -w 2000", "replay -p otflinucb -w 1d -d {parquet}", ("parquet",)
     ),
+    "replay-schedule": Item(
+        "replay -p thompson --learn-every 1000",
+        "replay -p thompson --learn-every 1d@03:00 --learn-lag 6h -d {parquet}",
+        ("parquet",),
+    ),
     "replay-sets": Item(
         "replay -d promotions -p linucb -w 14d --guardrail 'unsubscribe < +0.02'",
         "replay -d {data}/promotions.toml -p linucb -w 14d --guardrail 'unsubscribe < +0.02'",

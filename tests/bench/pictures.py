@@ -1,14 +1,15 @@
 """The pictures of README and docs, drawn from numbers that commands of this folder print.
 
 ``python -m tests.bench.clocks --svg docs/pictures/clocks.svg`` measures and draws the first; ``python -m
-tests.bench.pictures`` draws the second, of the table of speeds in docs/why/speed.md, whose lines name their commands.
+tests.bench.pictures`` draws the second, of the table of speeds in docs/why/speed.md, whose lines name their commands;
+``python -m tests.bench.cadences --svg docs/pictures/cadences.svg`` measures and draws the third.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +60,50 @@ def draw_clocks(lines: dict[str, Line], subtitle: str, file: Path) -> None:
     ]
     title = "One policy, the same traffic, and two ways to replay it"
     _save(alt.layer(drawn, *words), title, subtitle, file, width=470, height=270)
+
+
+class Cadence(NamedTuple):
+    """Regret of a policy that learns every so many rounds, and its standard error."""
+
+    every: int
+    regret: float
+    error: float
+
+
+def draw_cadences(lines: dict[str, list[Cadence]], subtitle: str, file: Path) -> None:
+    """Draw the regret of each policy by the rounds between two pushes, two standard errors each way."""
+    import altair as alt
+    import polars as pl
+
+    words = {1: "each event"}
+    named = {of.every: words.get(of.every, f"{of.every:,}") for line in lines.values() for of in line}
+    points = [
+        {"policy": name, "every": named[of.every], "regret": of.regret, "low": of.regret - 2 * of.error,
+         "high": of.regret + 2 * of.error}
+        for name, line in lines.items() for of in line
+    ]  # fmt: skip
+    axis = alt.Axis(labelAngle=0, grid=False)
+    x = alt.X("every:O", sort=list(named.values()), title="rounds from one push to the next", axis=axis)
+    colours = dict(zip(lines, (OTHERS, "#8a6d1d", "#3d5a98", OURS), strict=True))
+    colour = alt.Color("policy:N", scale=alt.Scale(domain=list(lines), range=list(colours.values())), legend=None)
+    title = "regret after the last round"
+    regret = alt.Y("regret:Q", title=title)
+    base = alt.Chart(pl.DataFrame(points)).encode(x=x, color=colour)
+    drawn = [
+        base.mark_line(strokeWidth=3).encode(y=regret),
+        base.mark_point(filled=True, size=60, opacity=1).encode(y=regret),
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=title), y2="high:Q"),
+    ]
+    # The lowest name goes a little down, so that it lies on no other.
+    lowest = min(lines, key=lambda name: lines[name][-1].regret)
+    ends = [
+        alt.Chart(pl.DataFrame([{"every": named[line[-1].every], "regret": line[-1].regret}]))
+        .mark_text(align="left", dx=10, dy=8 if name == lowest else 0, fontSize=13, fontWeight="bold",
+                   color=colours[name], text=f"{name}: {line[0].regret:.0f} to {line[-1].regret:.0f}")
+        .encode(x=x, y=regret)
+        for name, line in lines.items()
+    ]  # fmt: skip
+    _save(alt.layer(*drawn, *ends), "What learning later costs, and whom", subtitle, file, width=430, height=290)
 
 
 def speeds() -> list[tuple[str, float, bool]]:

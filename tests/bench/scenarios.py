@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from evaluator.log import Log
@@ -20,17 +22,17 @@ K, D = 10, 5
 RATES = {"rates .03-.08": np.linspace(0.03, 0.08, K), "rates .3-.7": np.linspace(0.3, 0.7, K)}
 
 
-def linear(displays: int, *, mean_delay: float = 100) -> Log:
+def linear(displays: int, *, mean_delay: float = 100, n_actions: int = K) -> Log:
     """Return the scenario of Vernade et al. 2020: K = 10 vectors of d = 5, new at each display."""
-    return linear_log(displays, n_actions=K, dimension=D, mean_delay=mean_delay, seed=0)
+    return linear_log(displays, n_actions=n_actions, dimension=D, mean_delay=mean_delay, seed=0)
 
 
 def arms(displays: int, rates: str, *, mean_delay: float = 100) -> Log:
     return bernoulli_log(displays, RATES[rates], mean_delay=mean_delay, seed=0)
 
 
-def planned(log: Log, policy: str, *, window: int) -> ReplayPlan:
-    return plan_replay(log, resolve(policy), ReplayOptions(window=window))
+def planned(log: Log, policy: str, *, window: int, **options: Any) -> ReplayPlan:
+    return plan_replay(log, resolve(policy), ReplayOptions(window=window, **options))
 
 
 def large(shape: tuple[int, int, int], displays: int, *, n_actions: int) -> tuple[Setting, LoggedRounds]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.engine.log_replay import SamplerName, run
+from evaluator.engine.log_replay import BATCH, Replay, SamplerName, begin
+from evaluator.engine.pushes import PushTimes
 from evaluator.policies.base import Setting
 from tests.logged_rounds import LoggedRounds
 
@@ -27,5 +28,15 @@ def seconds(jobs: dict[str, Job], *, runs: int = RUNS) -> dict[str, float]:
     return {name: float(np.median(times[1:])) for name, times in taken.items()}
 
 
-def replay(policy: Any, setting: Setting, rounds: LoggedRounds, *, sampler: SamplerName) -> Job:
-    return lambda: run(policy, setting, rounds, sampler=sampler)
+def replay(
+    policy: Any, setting: Setting, rounds: LoggedRounds, *, sampler: SamplerName, pushes: PushTimes | None = None
+) -> Job:
+    def job() -> Replay:
+        replaying = begin(policy, setting, sampler=sampler, seed=0, repeat=0, pushes=pushes)
+        for first, batch in rounds.batches(BATCH):
+            replaying.read(first, batch)
+            if replaying.done:
+                break
+        return replaying.result()
+
+    return job

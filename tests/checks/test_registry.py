@@ -23,6 +23,7 @@ OWN_TESTS = {
     "eligibility after rewards": "test_eligibility_after_rewards.py",
     "dependence of displays": "test_dependence.py",
     "scales of columns": "../replays/test_awkward_columns.py",
+    "kept actions": "../replays/test_keep_for.py",
 }
 
 
@@ -61,7 +62,7 @@ def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
     # displays, replay of the logger and eligibility after rewards; dependence needs one where clusters are named,
     # and wear-out where users are known.
     tested = sum(c.tested for c in CHECKS)
-    told = {"overlap", "gaps in conversions", "scales of columns", "traffic", "rewards"}
+    told = {"overlap", "gaps in conversions", "scales of columns", "traffic", "rewards", "kept actions"}
     assert {c.name for c in CHECKS if not c.tested} == told
     assert (number_tested(clustered=False), number_tested(clustered=True)) == (tested - 6, tested - 5)
     assert number_tested(clustered=True, users=True) == tested - 4
@@ -72,7 +73,7 @@ def test_the_false_alarms_are_split_over_the_checks_that_test() -> None:
         "eligibility after rewards",
     ]
     assert {c.instead_of for c in CHECKS} <= {"", *(c.name for c in CHECKS)}
-    assert {need for c in CHECKS for need in c.needs} == {"level", "seed", "clusters", "users"}
+    assert {need for c in CHECKS for need in c.needs} == {"level", "seed", "clusters", "users", "units"}
 
 
 def test_a_new_check_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from evaluator import check, replay
 from evaluator.checks.run import CheckReport
 from evaluator.errors import UnknownNameError
 from evaluator.reports.command_words import use_command_words
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.documents import show
-from evaluator.reports.terminal import ReportConsole
 from tests.checks.defects import DEFECTS
 from tests.checks.shops import shop
 from tests.logs import bernoulli_log, build_log

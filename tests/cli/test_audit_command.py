@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator import audit, load
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.documents import show
 from evaluator.reports.numbers import column_digits, significant_text
-from evaluator.reports.terminal import ReportConsole
 from tests.cli.runs import evaluate, manifest_of, validator
 
 SMALL = ("--limit", "2000", "--window", "100", "--twins", "10")

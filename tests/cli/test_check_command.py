@@ -9,8 +9,8 @@ import pytest
 
 from evaluator import check, load
 from evaluator.datasets import convert
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.documents import show
-from evaluator.reports.terminal import ReportConsole
 from tests.checks.defects import DEFECTS
 from tests.cli.runs import evaluate, validator
 

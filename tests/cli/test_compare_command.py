@@ -11,7 +11,7 @@ import pytest
 
 from evaluator import compare, load
 from evaluator.cli import options
-from evaluator.reports.terminal import ReportConsole
+from evaluator.reports.console import ReportConsole
 from tests.cli.runs import evaluate, manifest_of, validator
 from tests.reports.digits import as_written
 

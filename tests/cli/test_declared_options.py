@@ -27,7 +27,7 @@ from evaluator.options.declaration import (
     several,
     under_own_names,
 )
-from evaluator.reports.command_words import DECLARED, option_names, use_command_words
+from evaluator.reports.command_words import declared_options, option_names, use_command_words
 from tests.cli.runs import evaluate
 
 ROOT: Any = typer.main.get_command(app)
@@ -45,7 +45,7 @@ COMMANDS = commands()
 
 def of_dataclasses(name: str) -> list[Option]:
     """Return the declarations of a name, in whichever dataclasses have it."""
-    return [declaration(f) for cls in DECLARED for f in dataclasses.fields(cls) if f.name == name]
+    return [declaration(f) for cls in declared_options() for f in dataclasses.fields(cls) if f.name == name]
 
 
 def of_command(path: str) -> dict[str, Option | None]:
@@ -100,13 +100,13 @@ def test_messages_know_every_option_that_they_may_name() -> None:
     assert option_names() <= of_commands
 
 
-@pytest.mark.parametrize("name", sorted({f.name for cls in DECLARED for f in dataclasses.fields(cls)}))
+@pytest.mark.parametrize("name", sorted({f.name for cls in declared_options() for f in dataclasses.fields(cls)}))
 def test_declarations_of_one_name_have_one_origin(name: str) -> None:
     roots = {one.root for one in of_dataclasses(name)}
     assert len(roots) == 1, f"{name} is declared {len(roots)} times: declare it in evaluator.options.shared"
 
 
-@pytest.mark.parametrize("cls", DECLARED)
+@pytest.mark.parametrize("cls", declared_options())
 def test_every_option_is_described(cls: type[Options]) -> None:
     for told, field in zip(describe(cls), dataclasses.fields(cls), strict=True):
         assert told["name"] == field.name
@@ -115,11 +115,11 @@ def test_every_option_is_described(cls: type[Options]) -> None:
         assert field.name in option_names()
 
 
-@pytest.mark.parametrize("cls", DECLARED)
+@pytest.mark.parametrize("cls", declared_options())
 def test_several_values_have_a_second_name(cls: type[Options]) -> None:
     kinds = kinds_of(cls)
     for field in dataclasses.fields(cls):
-        if several(kinds[field.name]) is not None and field.name not in ("actions", "keep"):
+        if several(kinds[field.name]) is not None and field.name not in ("actions", "keep", "learn_from"):
             assert declaration(field).singular, f"{field.name}: what is one of them called?"
 
 

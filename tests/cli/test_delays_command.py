@@ -77,8 +77,8 @@ def test_the_terminal_says_what_the_log_can_see(shop: Path) -> None:
 
 def test_a_narrow_terminal_is_enough(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator import load, study_delays
+    from evaluator.reports.console import ReportConsole
     from evaluator.reports.documents import show
-    from evaluator.reports.terminal import ReportConsole
 
     study = study_delays(load(str(shop)), families=["geometric"], bootstraps=19)
     for terminal in (False, True):

@@ -18,11 +18,12 @@ from evaluator.findings.codes import FEW_ROUNDS, LOG_NOTE, PROPENSITIES_AS_GIVEN
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
 from evaluator.reports.command_words import use_command_words
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.decision_page import draw_interval
 from evaluator.reports.decision_words import head, interval_parts
 from evaluator.reports.document import Layout
 from evaluator.reports.documents import show
-from evaluator.reports.terminal import LINES, ReportConsole
+from evaluator.reports.terminal import LINES
 from tests.cli.runs import evaluate
 from tests.cli.test_declared_options import COMMANDS
 from tests.reports.digits import as_written

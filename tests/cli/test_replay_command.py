@@ -108,7 +108,7 @@ def test_report_shows_numbers_warnings_and_assumptions() -> None:
 
 def test_narrow_terminal_loses_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator.cli import options
-    from evaluator.reports.terminal import ReportConsole
+    from evaluator.reports.console import ReportConsole
 
     with open("/dev/null", "w") as sink:
         narrow = ReportConsole(width=60, record=True, file=sink)

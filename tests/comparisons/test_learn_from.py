@@ -40,6 +40,15 @@ def test_every_policy_that_learns_is_taught_by_each_and_the_others_once(tmp_path
     study = tmp_path / "study.toml"
     study.write_text('policies = ["ucb1", "random"]\nwindows = [50, 500]\nlearn_from = ["objective", "click"]\n')
     assert compare(log, study=study, bootstrap=0).to_dict() == found.to_dict()
+    listed = compare(log, ["ucb1", "random"], windows=[50, 500], learn_from=["objective", "click"], bootstrap=0)
+    assert listed.to_dict() == found.to_dict()
+    own = log.with_meta(deployment={"learn_from": "click"})
+    assert replay(own, "ucb1").plan["options"]["learn_from"] == "click"
+    assert replay(own, "ucb1").trajectory.equals(replay(log, "ucb1", learn_from="click").trajectory)
+    assert replay(own, "ucb1", learn_from="objective").trajectory.equals(replay(log, "ucb1").trajectory)
+    assert [of.plan["options"]["learn_from"] for of in compare(own, ["ucb1"], bootstrap=0).results] == [
+        "click", "objective"
+    ]  # fmt: skip
 
 
 def test_one_teacher_changes_no_name_and_one_twice_is_refused() -> None:

@@ -43,6 +43,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "objective": {"objective": "revenue"}, "learn_from": {"learn_from": "revenue"},
     "learn_every": {"learn_every": 50}, "learn_lag": {"learn_lag": 5},
     "explore_first": {"explore_first": 5}, "keep_for": {"keep_for": "visit"},
+    "deployment": {"deployment": "growthbook", "learn_every": 60, "explore_first": 6},
     "guardrails": {"guardrails": ["click < 0.5"]}, "by": {"by": "shop"},
 }  # fmt: skip
 SPEC = """

@@ -12,8 +12,8 @@ from evaluator import compare, replay
 from evaluator.comparisons.differences import SAME
 from evaluator.comparisons.result import Comparison
 from evaluator.errors import ParameterError
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.documents import show
-from evaluator.reports.terminal import ReportConsole
 from tests.logs import bernoulli_log, build_log
 from tests.replays.test_scan import softmax_log
 

@@ -15,8 +15,9 @@ from evaluator import replay
 from evaluator.estimates.weighted import ESTIMATORS, Estimator, WeightedValue, mean_value
 from evaluator.replays.values import final
 from evaluator.reports import replay as replay_report
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.document import Document
-from evaluator.reports.terminal import ReportConsole, print_document
+from evaluator.reports.terminal import print_document
 from tests.logs import bernoulli_log
 
 Floats = npt.NDArray[np.float64]

@@ -231,6 +231,17 @@ def test_help_imports_nothing_heavy() -> None:
     code = "sys.argv = ['evaluate', '--help']\ntry:\n import evaluator.cli.app as a; a.main()\nexcept SystemExit: pass"
     modules = loaded_by(f"exec({code!r})")
     assert not modules & {"polars", "pyarrow", "numpy", "numba", "scipy", "altair", "pydantic"}
+    # Each command loads when it is asked for, and its options with it.
+    assert len({m for m in modules if m.startswith("evaluator.")}) <= 20
+    assert not {m for m in modules if m.endswith(".options")} - {"evaluator.options", "evaluator.cli.options"}
+
+
+def test_a_command_loads_no_other() -> None:
+    code = "sys.argv = ['evaluate', 'explain']\ntry:\n import evaluator.cli.app as a; a.main()\nexcept SystemExit: pass"
+    modules = loaded_by(f"exec({code!r}); print()")
+    assert {m for m in modules if m.startswith("evaluator.cli.")} == {
+        f"evaluator.cli.{name}" for name in ("app", "command_parameters", "explain", "help", "options")
+    }
 
 
 def test_pages_of_results_import_no_reader() -> None:
@@ -268,7 +279,10 @@ def test_a_replay_on_a_converted_log_loads_no_reader_of_tables(tmp_path: Path) -
 def test_what_looks_something_up_imports_no_statistics(words: str) -> None:
     code = f"import evaluator.cli.app as a; sys.argv = ['evaluate', {words}]"
     run = f"{code}\ntry:\n a.main()\nexcept SystemExit: pass\nprint()"
-    assert not loaded_by(f"exec({run!r})") & {"scipy.special", "scipy.stats", "polars", "altair"}
+    modules = loaded_by(f"exec({run!r})")
+    assert not modules & {"scipy.special", "scipy.stats", "polars", "altair"}
+    if "list" in words:  # a table alone, of no result
+        assert not modules & {"pyarrow", "evaluator.reports.document"}
 
 
 def test_a_study_of_delays_draws_only_when_asked_to() -> None:

@@ -1,4 +1,4 @@
-"""LinUCB written again in C, sharing nothing with the package, accepts the very same displays."""
+"""LinUCB written again in C, twice and sharing nothing with the package, accepts the very same displays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tests.logged_rounds import in_memory
 from tests.logs import linear_log
 
 
+@pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize(("n_actions", "dimension", "window"), [(10, 5, 500), (3, 2, 20), (25, 8, 1)])
-def test_compiled_replay_equals_plain_c(n_actions: int, dimension: int, window: int) -> None:
-    reference = c_linucb()
+def test_compiled_replay_equals_c(n_actions: int, dimension: int, window: int, lazy: bool) -> None:
+    reference = c_linucb(dimension if lazy else None)
     if reference is None:
         pytest.skip("no C compiler")
     log = linear_log(60_000, n_actions=n_actions, dimension=dimension, mean_delay=50, seed=n_actions)

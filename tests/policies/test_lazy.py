@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from evaluator.engine.log_replay import run
 from evaluator.engine.pending import nothing_pending
 from evaluator.policies import delayed_ucb, dispatch, naive_ucb, resolve
 from evaluator.policies.base import Policy, Setting
-from evaluator.policies.indices import largest_index, touch_all
+from evaluator.policies.indices import forget, largest_index
 from evaluator.replays.rounds.stream import Batch, read_only
 from tests.logged_rounds import LoggedRounds
 from tests.policies.rounds import random_rounds, setting_for
@@ -37,7 +38,19 @@ def log_t(state: tuple) -> float:
 
 
 def index_of(state: tuple) -> Callable[..., tuple[float, float]]:
-    return delayed_ucb._index if isinstance(state, delayed_ucb.DelayedState) else naive_ucb._index
+    return family_of(state)._index
+
+
+def weight_of(state: tuple) -> Callable[..., float]:
+    return family_of(state)._weight
+
+
+def family_of(state: tuple) -> ModuleType:
+    return delayed_ucb if isinstance(state, delayed_ucb.DelayedState) else naive_ucb
+
+
+def found(state: tuple, rng: np.random.Generator) -> int:
+    return largest_index(state, state.indices, index_of(state), weight_of(state), log_t(state), rng)
 
 
 def eager_begin(state: tuple, rng: np.random.Generator) -> None:
@@ -125,15 +138,69 @@ def test_an_index_left_alone_never_rises_but_with_time(
     assert index_of(state)(state, alone, later)[0] <= before * (1 + 1e-11)
 
 
+@given(
+    spec=st.sampled_from(INDICES),
+    cdf=st.sampled_from(sorted(CDFS)),
+    before=st.lists(st.integers(0, 2), min_size=1, max_size=60),
+    actions=st.lists(st.integers(0, 2), max_size=60),
+    conversions=st.lists(st.tuples(st.integers(0, 2), st.sampled_from([-1.0, 0.0, 0.3, 1.0])), max_size=30),
+    later=st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 0.3, 1.0])), max_size=30),
+)
+def test_index_times_weight_never_falls(
+    spec: str,
+    cdf: str,
+    before: list[int],
+    actions: list[int],
+    conversions: list[tuple[int, float]],
+    later: list[tuple[int, float]],
+) -> None:
+    """Whether shown, converting or with time: an index is at least what it was, times the ratio of the weights."""
+    state = resolve(spec).start(Setting(n_actions=3, window=20, horizon=10**6, delay_cdf=CDFS[cdf]))
+    index, weight = index_of(state), weight_of(state)
+    for action in before:
+        dispatch.shown(state, np.zeros((1, 0)), action)
+    for action, value in conversions:
+        dispatch.told(state, np.zeros(0), action, 0, value)
+    known = [k for k in set(before) if weight(state, k) > 0.0]
+    least = {k: index(state, k, log_t(state))[0] * weight(state, k) for k in known}
+    for action in actions:
+        dispatch.shown(state, np.zeros((1, 0)), action)
+    for action, value in later:
+        dispatch.told(state, np.zeros(0), action, 0, value)
+    for k in known:
+        now = index(state, k, log_t(state))[0]
+        assert now >= least[k] / weight(state, k) - 1e-10 * (1 + abs(now))
+
+
+def test_no_index_is_computed_while_the_leader_lies_above_all_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = played("klucb:ties=lowest", [0, 1, 2] * 200, [1] * 300)
+    rng = np.random.default_rng(0)
+    assert found(state, rng) == 1
+    computed: list[int] = []
+    monkeypatch.setattr(naive_ucb, "_index", lambda state, k, log_t: computed.append(k) or (0.0, 0.0))
+    dispatch.shown(state, np.zeros((1, 0)), 1)
+    dispatch.told(state, np.zeros(0), 1, 0, 0.3)
+    assert found(state, rng) == 1
+    assert not computed
+    # A refund may have taken it below the others, which stay where they were.
+    dispatch.told(state, np.zeros(0), 1, 0, -0.3)
+    found(state, rng)
+    assert computed[0] == 1
+
+
 def test_bounds_are_not_used_after_a_touch() -> None:
     state = played("ucb1:ties=lowest", [0, 1, 2, 0, 1, 2], [0])
     rng = np.random.default_rng(0)
-    assert largest_index(state, state.indices, index_of(state), log_t(state), rng) == 0
+    assert found(state, rng) == 0
     state.conversions[:] = [0.3, 0.0, 2.0]
     # Nobody has said that arm 2 changed, and its bound lies below arm 0.
-    assert largest_index(state, state.indices, index_of(state), log_t(state), rng) == 0
-    touch_all(state.indices)
-    assert largest_index(state, state.indices, index_of(state), log_t(state), rng) == 2
+    assert found(state, rng) == 0
+    forget(state.indices, 2)
+    assert found(state, rng) == 2
+    state.conversions[:] = [0.3, 0.0, 0.0]
+    assert found(state, rng) == 2
+    forget(state.indices, 2)
+    assert found(state, rng) == 0
 
 
 def uniform(counts: np.ndarray) -> bool:
@@ -237,6 +304,7 @@ def matched(policy: Policy, setting: Setting, batch: Batch) -> tuple[np.ndarray,
     progress, accepted, state = loop.no_progress(), np.empty(len(batch.action), np.int64), policy.start(setting)
     rng = np.random.default_rng(6)
     window, horizon = setting.window, setting.horizon
-    loop.replay(state, rng, batch, loop.Matched(setting.n_actions), window, horizon, pending, progress, accepted, None)
+    asked = (loop.Matched(setting.n_actions), window, horizon, pending, progress, accepted, None, None)
+    loop.replay(state, rng, batch, *asked)
     part = state.optimist if hasattr(state, "optimist") else state.sampler
     return accepted[: int(progress[loop.ROUNDS])], part.ridge.theta

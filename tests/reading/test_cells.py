@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evaluator.reading.cells import parse
+from evaluator.reading.cells import Kind, parse
+from evaluator.reading.frames import UNPARSED, Chunks
+from evaluator.reading.sources.files import file_at
+from evaluator.reading.spec_sections import Source
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 MICROSECONDS = int(NOON.timestamp()) * 10**6
@@ -57,3 +64,25 @@ def test_parse(cells: list[Any], kind: str, missing: list[str], values: list[Any
 def test_numbers_of_many_digits_are_missing_only_if_they_are_equal() -> None:
     big = 2**62 + 1
     assert parse(pl.Series([big, big - 1]), "int", [str(big)]).values.to_list() == [None, big - 1]
+
+
+# Texts that are numbers, nearly, or to somebody.
+NUMBERS = st.sampled_from(
+    ["5", "+5", " 5", "5 ", "05", "-0", "7.0", "1e3", ".5", "5.", "1_000", "٣", "9223372036854775807", "1e400", "nan",
+     "9223372036854775808", "99999999999999999999", "inf", "-inf", "true", "x", "", " ", "0.30000000000000004", "0x1"],
+)  # fmt: skip
+
+
+@given(st.lists(st.one_of(NUMBERS, st.floats().map(repr), st.text("0123456789+-.eE inf", max_size=6)), min_size=1),
+       st.sampled_from(["int", "flag", "float"]), st.sampled_from([[], ["5"], ["-1", "nan"], ["+5", "x"]]))  # fmt: skip
+def test_numbers_of_text_are_those_of_their_cells(cells: list[str], kind: Kind, none: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log.csv"
+        path.write_text("".join(f"{cell},end\n" for cell in ["n", *cells]))
+        table = Source(files=path.name, none=none)
+        read = pl.concat(Chunks([file_at(path, "csv")], table, {"n": kind, "end": "text"}), how="diagonal")
+    text = pl.Series(cells, dtype=pl.String)
+    expected = parse(text.set(text == "", None), kind, none)
+    assert read["n"].equals(expected.values, null_equal=True)
+    unread = read[UNPARSED + "n"].to_list() if UNPARSED + "n" in read.columns else [None] * len(cells)
+    assert unread == ([None] * len(cells) if expected.unparsed is None else expected.unparsed.to_list())

@@ -130,6 +130,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         ({"display": {"user": None}}, r"\[conversion.source\] joins on display.user: name that column"),
         ({"conversion": {"time": None, "delay": "at"}}, "source.user joins by user and time: name the column"),
         ({"conversion": {"min_delay": "soon"}}, "mine: conversion.min_delay = 'soon' is no duration"),
+        ({"conversion": {"min_delay": "1.5s"}}, "mine: conversion.min_delay = '1.5s' is 1.5 ticks of the log"),
         ({"context": {"columns": ["user"]}}, "'user', which identifies the user: no policy may see it; if it is known"),
     ):
         with pytest.raises(SpecError, match=said):

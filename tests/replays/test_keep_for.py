@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import replay
+from evaluator import audit, check, compare, replay
 from evaluator.api import plan
+from evaluator.comparisons.expected import WeightedPairs
 from evaluator.engine.log_replay import policy_stream, sampler_stream
 from evaluator.engine.pushes import rounds_until
 from evaluator.errors import DataError, ParameterError
@@ -22,6 +23,7 @@ from evaluator.replays.rounds.units import read_units
 from evaluator.replays.run import execute
 from evaluator.replays.values.resampled import ClusterDraws
 from evaluator.units import NO_WINDOW
+from evaluator.worlds.world import World
 from tests.logs import build_log
 
 DAY = 86_400
@@ -368,3 +370,45 @@ def test_what_a_log_says_of_its_deployment_is_done_unless_another_thing_is_asked
 def test_a_policy_that_needs_its_horizon_is_told_one_that_it_reaches() -> None:
     asked = plan(LOG, "odaaf", keep_for="user")
     assert execute(asked).rounds == asked.setting.horizon
+
+
+def test_worlds_without_units_refuse_it_in_one_line() -> None:
+    stated = LOG.with_meta(deployment={"keep_for": "user"})
+    with pytest.raises(ParameterError, match=r"twins of an audit have displays, and no user who comes back.* Hint: "):
+        audit(LOG, "ucb1", keep_for="user", twins=20)
+    with pytest.raises(ParameterError, match=r"twins of an audit"):
+        audit(stated, "ucb1", twins=20)
+    with pytest.raises(ParameterError, match=r"no user comes back in a world that is fitted to a log\. Hint: fit it"):
+        World.fit(stated).play("ucb1", rounds=100)
+
+
+def test_a_comparison_keeps_units_and_checks_what_the_logger_chose_at_first_displays() -> None:
+    found = compare(LOG, ["ucb1", "fixed:action=1"], keep_for="user", bootstrap=20)
+    assert found.results[0].value == replay(LOG, "ucb1", keep_for="user").value
+    assert found.results[0].resampled == replay(LOG, "ucb1", keep_for="user", bootstrap=20).resampled
+    assert found.check is not None
+    assert found.check["kept actions"].numbers["share"] == 1.0
+    assert found.check["calibration"].verdict == "pass"
+
+
+def test_a_policy_that_reads_contexts_is_not_weighed_at_later_displays() -> None:
+    log = kept_log(4000, 1, dimension=3)
+    pairs = WeightedPairs([plan(log, policy, keep_for="user") for policy in ("fixed:action=1", "random", "linucb")])
+    assert pairs.weighable(0, 1)
+    assert not pairs.weighable(0, 2)
+
+
+@pytest.mark.parametrize(("keeps", "verdict", "share"), [(True, "pass", 1.0), (False, "pass", 0.2)])
+def test_a_check_says_whether_the_logger_kept_its_action(keeps: bool, verdict: str, share: float) -> None:
+    found = check(kept_log(4000, 1, keeps=keeps))["kept actions"]
+    assert found.verdict == verdict
+    assert found.numbers["share"] == pytest.approx(share, abs=0.05)
+    assert ("keep_for='user'" in found.what) == keeps
+
+
+def test_a_check_warns_of_a_logger_that_kept_its_action_in_part() -> None:
+    log = kept_log(4000, 1, days=0.2)
+    assert check(log)["kept actions"].verdict == "warn"
+    said = check(log.with_meta(deployment={"keep_for": "user@17280s"}))
+    assert said["kept actions"].verdict == "pass"
+    assert said["calibration"].verdict == "pass"

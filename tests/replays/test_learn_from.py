@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluator import load, load_policy, plan, replay
+from evaluator import compare, load, load_policy, plan, replay
 from evaluator.errors import ParameterError, UnknownNameError
 from evaluator.log import Log
 from evaluator.log.reward_kinds import events_that_teach
@@ -204,6 +204,20 @@ def test_a_report_says_what_the_policy_was_told_and_what_the_numbers_are_of() ->
     assert "told nothing of profit, of which value, regret, uplift and guardrails are" in said
     assert re.search(r"unsubscribe@1d events +\d+ = \d+ delivered", str(found))
     assert found.plan["options"]["learn_from"] == "unsubscribe@1d"
+
+
+@pytest.mark.parametrize(
+    ("learn_from", "said"),
+    [
+        ("objective", "told: conversions delivered"),
+        ("unsubscribe@1d", "told: unsubscribe@1d events delivered"),
+        ("objective,unsubscribe", "told: the events that each learns from, delivered"),
+    ],
+)
+def test_a_comparison_says_what_its_column_of_told_events_counts(learn_from: str, said: str) -> None:
+    log = load("promotions", limit=4_000)
+    found = compare(log, ["ucb1", "random"], windows=["2d"], learn_from=learn_from, bootstrap=0)
+    assert said in " ".join(str(found).split())
 
 
 def test_a_policy_file_says_what_taught_it_and_goes_on_with_that_alone(tmp_path: Path) -> None:

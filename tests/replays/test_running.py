@@ -19,8 +19,8 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute, replay_all
 from evaluator.replays.values.doubly_robust import FIXED, LEARNING, fit_reward_model
 from evaluator.replays.values.rewards import eventual_rewards
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.documents import show
-from evaluator.reports.terminal import ReportConsole
 from tests.logs import bernoulli_log, linear_log
 
 LOG = linear_log(3000, n_actions=4, dimension=5, mean_delay=10.0, seed=1, temperature=0.2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from evaluator import replay
+from evaluator import load_policy, replay
 from evaluator.api import plan
 from evaluator.engine.pushes import rounds_until
 from evaluator.errors import ParameterError
 from evaluator.log import Log
-from evaluator.options.deployment import Schedule, Span, parse_schedule
+from evaluator.options.deployment import PRESETS, Schedule, Span, parse_schedule
 from evaluator.options.shared import ClockName
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
@@ -311,8 +312,11 @@ def test_the_future_of_a_log_changes_nothing_before(policy: str, options: dict[s
 
 @pytest.mark.parametrize("sampler", ["rejection", "keep"])
 @pytest.mark.parametrize("options", [{}, NIGHTLY, {"learn_every": 70}])
-def test_what_a_deployment_explores_does_not_depend_on_how_a_log_is_read(sampler: str, options: dict[str, Any]) -> None:
-    asked = plan(LOG, "ucb1", sampler=sampler, explore_first="1d", horizon=900, **options)
+@pytest.mark.parametrize("explores", ["1d", "1d:uniform", "1d:logger"])
+def test_what_a_deployment_explores_does_not_depend_on_how_a_log_is_read(
+    sampler: str, options: dict[str, Any], explores: str
+) -> None:
+    asked = plan(LOG, "ucb1", sampler=sampler, explore_first=explores, horizon=900, **options)
     assert asked.explores is not None
     # As many rounds as the log has displays in its first day.
     assert asked.explores.rounds == np.searchsorted(LOG.column("time"), LOG.column("time")[0] + DAY, side="right")
@@ -320,14 +324,68 @@ def test_what_a_deployment_explores_does_not_depend_on_how_a_log_is_read(sampler
     assert execute(asked, batch_size=37).trajectory.equals(first.trajectory)
     assert not first.trajectory.equals(replay(LOG, "ucb1", sampler=sampler, horizon=900, **options).trajectory)
     assert (
-        replay(LOG, "random", sampler=sampler, explore_first="1d").value == replay(LOG, "random", sampler=sampler).value
+        replay(LOG, "random", sampler=sampler, explore_first=explores).value
+        == replay(LOG, "random", sampler=sampler).value
     )
+    said = "the logging policy chooses" if explores.endswith("logger") else "actions are shown uniformly at random"
+    assert any(said in str(line) for line in asked.findings)
+
+
+def test_rounds_of_the_logger_are_displays_accepted_with_one_probability_and_repeats_and_bootstraps_read_them() -> None:
+    log = bernoulli_log(8000, (0.5, 0.4, 0.2), mean_delay=20.0, seed=3, logger=(0.6, 0.3, 0.1))
+    asked = plan(log, "ucb1", sampler="rejection", explore_first="400:logger", horizon=400)
+    shown = execute(asked).trajectory
+    # A tenth of the displays, in their order, whatever they show.
+    assert abs(shown["display_id"][-1].as_py() - 4000) < 4 * np.sqrt(400 * 0.9) / 0.1
+    share = np.bincount(shown["action"].to_numpy(), minlength=3) / 400
+    assert (np.abs(share - (0.6, 0.3, 0.1)) < 4 * np.sqrt(0.25 / 400)).all()
+    drawn = replay(log, "ucb1", explore_first="400:logger", horizon=500, repeats=2, bootstrap=20)
+    assert len(drawn.resampled) == 20
+    assert np.isfinite(drawn.resampled).all()
+
+
+def test_a_preset_is_what_its_pages_say_and_options_beside_it_win() -> None:
+    def lived(log: Log = LOG, **asked: Any) -> tuple[Any, ...]:
+        found = replay(log, "ucb1", horizon=900, **asked)
+        return found.value, found.schedule, plan(log, "ucb1", horizon=900, **asked).explores.__repr__()
+
+    assert lived(deployment="growthbook") == lived(learn_every="1d", explore_first="1d")
+    assert lived(deployment="growthbook", learn_every=50) == lived(learn_every=50, explore_first="1d")
+    assert lived(deployment="growthbook", explore_first=0) == lived(learn_every="1d")
+    stated = LOG.changed(meta=dataclasses.replace(LOG.meta, deployment={**NIGHTLY, "explore_first": "300"}))
+    assert lived(stated, deployment="eppo") == lived(learn_every="1d")
+    said = [str(line) for line in replay(LOG, "ucb1", deployment="statsig", horizon=900).findings]
+    assert any("every 1h, as statsig documents" in line for line in said)
+    for preset in PRESETS.values():
+        assert parse_schedule(preset.options.get("learn_every"), preset.options.get("learn_lag")) is not None
+        assert preset.sources
+        assert preset.unsaid
+    with pytest.raises(ParameterError, match=r"`deployment='growthbok'` is no preset. Hint: did you mean.*growthbook"):
+        replay(LOG, "ucb1", deployment="growthbok")
+    with pytest.raises(ParameterError, match="exclude each other"):
+        replay(LOG, "ucb1", deployment="growthbook", sampler="queue")
+
+
+def test_a_policy_file_says_by_which_schedule_it_learned_and_a_replay_by_another_says_so(tmp_path: Path) -> None:
+    rest = draw_log(WORLD, 3000, 1)
+    learned = replay(LOG, "ucb1", explore_first="100:logger", **NIGHTLY).learned
+    assert learned is not None
+    learned.save(tmp_path / "nightly.npz")
+    again = load_policy(tmp_path / "nightly.npz")
+    (source,) = again.learned_from
+    assert (source.learns, source.explored) == ("every 1d@03:00, of what was known 6h before", "100:logger")
+    other = [str(line) for line in replay(rest, again).findings]
+    clause = "there it learned every 1d@03:00, of what was known 6h before, and here it learns at each event"
+    assert sum(clause in line for line in other) == 1
+    assert not any("there it learned" in str(line) for line in replay(rest, again, **NIGHTLY).findings)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"explore_first": "soon"}, "`explore_first='soon'` is no schedule. Hint: write rounds"),
+        ({"explore_first": "2d:me"}, "`explore_first='2d:me'` does not say how to explore. Hint: write rounds"),
+        ({"explore_first": "soon:logger"}, "`explore_first='soon:logger'` is no schedule. Hint: write rounds"),
         ({"explore_first": 10, "sampler": "queue"}, "exclude each other. Hint: use `sampler='rejection'`"),
         ({"explore_first": 10, "doubly_robust": True}, "exclude each other"),
     ],

@@ -24,8 +24,8 @@ from evaluator.estimates.simultaneous import mean_of, p_of_one_value
 from evaluator.log import Log
 from evaluator.log.column import MISSING, read_groups
 from evaluator.replays.options import ReplayOptions
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.documents import show
-from evaluator.reports.terminal import ReportConsole
 from tests.logs import build_log
 
 N, MEANS = 20_000, {"a": (0.2, 0.7), "b": (0.6, 0.1)}

@@ -16,11 +16,11 @@ import evaluator
 from evaluator import CheckReport
 from evaluator.comparisons.variants import Band, VariantCurve
 from evaluator.reports.command_words import use_command_words
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.curve_charts import comparison_chart, replay_chart, simulation_chart
 from evaluator.reports.documents import show
 from evaluator.reports.html import NOTEBOOK_COLOURS, notebook_html, svg_pictures
 from evaluator.reports.interval_charts import audit_chart
-from evaluator.reports.terminal import ReportConsole
 from tests.logs import build_log
 from tests.reports.conftest import ATTACK
 

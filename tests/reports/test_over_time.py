@@ -12,7 +12,7 @@ import pytest
 
 import evaluator
 from evaluator.errors import ParameterError, SourceError
-from evaluator.reports.dated_runs import verdict_of
+from evaluator.reports.dated_runs import Study, lines_of, read_run, sort_runs, verdict_of
 from evaluator.reports.document import Chapter
 from evaluator.reports.manifest import read_chapter
 from evaluator.reports.over_time import Chapters, order_by_time
@@ -197,3 +197,21 @@ def test_a_damaged_run_is_told_in_a_line(name: str, change: Any, said: str, runs
         broken(folder, name, change)
     with pytest.raises(SourceError, match=said):
         ordered(folder, runs / "replayed-b")
+
+
+def test_lines_of_several_schedules_are_told_apart(tmp_path: Path) -> None:
+    folders = []
+    for number, schedules in enumerate(("event,300", "event,300", "event,200")):
+        log, folder = str(week(number, tmp_path / "logs" / str(number))), tmp_path / str(number)
+        options = ("-p", "ucb1", "--window", "1d", "--schedules", schedules, "--bootstrap", "0")
+        assert evaluate("compare", *options, "-d", log, "--out", str(folder)).code == 0
+        folders.append(folder)
+    found = ordered(*folders)
+    assert [line.name for line in lines_of(study_of(*folders[:2]))][:2] == ["ucb1, at each event", "ucb1, every 300"]
+    assert found.left == [f"{folders[2]} (compare): other schedules than {folders[0]}."]
+
+
+def study_of(*folders: Path) -> Study:
+    runs = [read_run(folder, read_chapter(folder)) for folder in folders]
+    (study,) = sort_runs([one for one in runs if one is not None]).studies
+    return study

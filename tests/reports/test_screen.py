@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from evaluator.reports.console import ReportConsole
 from evaluator.reports.document import Document, Section, column, grid, listed, name_omitted, paragraph, section
-from evaluator.reports.terminal import LINES, ReportConsole, fit_lines, print_document
+from evaluator.reports.terminal import LINES, fit_lines, print_document
 
 ANSWER = section("", paragraph("The answer."))
 LONG = "a sentence that goes on and on, " * 12

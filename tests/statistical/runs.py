@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.api import replay
+from evaluator.api import plan, replay
 from evaluator.log import Log
 from evaluator.replays.result import ReplayResult
+from evaluator.replays.run import _true_regret, execute, replay_all
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,6 +32,31 @@ def replays(
 
     with ThreadPoolExecutor(2) as pool:
         return [list(results) for results in zip(*pool.map(one, range(runs)), strict=True)]
+
+
+def replayed_regrets(
+    make_log: Callable[[int], Log], policies: Sequence[Any], *, runs: int, horizon: int, **options: Any
+) -> list[Floats]:
+    """Return the pseudo-regrets of each policy after `horizon` rounds on `runs` fresh logs: `regrets` of `replays`.
+
+    Rounds are lived and nothing is estimated of them, which takes longer; but for the first log's, whose results must
+    say the same regrets.
+    """
+
+    def one(run: int) -> list[float]:
+        log = make_log(run)
+        return [regret(log, plan(log, policy, horizon=horizon, seed=run, **options), run) for policy in policies]
+
+    def regret(log: Log, planned: Any, run: int) -> float:
+        (lived,) = replay_all([planned])
+        displays = lived.replayed.displays
+        assert len(displays) == horizon
+        found = _true_regret(planned, displays, log.column("action")[displays])
+        assert run > 0 or execute(planned).true_regret == found
+        return found
+
+    with ThreadPoolExecutor(2) as pool:
+        return [np.array(found) for found in zip(*pool.map(one, range(runs)), strict=True)]
 
 
 def regrets(results: list[ReplayResult], horizon: int) -> Floats:

@@ -14,8 +14,8 @@ from tests.jobs.test_dask_workers import STUDY, contents, finished, parts, said_
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 
-# Forty variants on eighty resampled logs each; fifty twins; sixty bootstraps of mixtures.
-COMPARED = (*STUDY[:-1], "80")
+# Sixteen variants on a hundred resampled logs each; fifty twins; sixty bootstraps of mixtures.
+COMPARED = (*STUDY[:-1], "100")
 AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "50")
 DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "59")
 

@@ -157,14 +157,18 @@ def audited(name: str) -> Audit:
     return evaluator.audit(make(), policies, twins=TWINS, seed=3, **options)
 
 
-@pytest.mark.parametrize("name", AUDITS)
+@pytest.fixture(scope="module", params=list(AUDITS))
+def name(request: pytest.FixtureRequest) -> str:
+    """Return the name of an audit; the tests of it follow one another: another process would audit once more."""
+    return str(request.param)
+
+
 def test_replays_of_twins_equal_live_runs(name: str) -> None:
     for policy in audited(name).policies:
         assert abs(policy.z) < 4, policy
         assert policy.live_standard_error < policy.bias_standard_error
 
 
-@pytest.mark.parametrize("name", AUDITS)
 def test_intervals_hold(name: str) -> None:
     audit = audited(name)
     least = binom.ppf(2e-4, TWINS, 0.95)  # anytime-valid intervals hold oftener still

@@ -91,21 +91,19 @@ TWINS = 100
 SEEDS = range(8)
 
 
-@cache
-def audited(name: str) -> Audit:
-    make, policies, options = AUDITS[name]
+@pytest.fixture(scope="module", params=list(AUDITS))
+def audit(request: pytest.FixtureRequest) -> Audit:
+    """Return an audit for the tests of it, which follow one another: another process would audit once more."""
+    make, policies, options = AUDITS[request.param]
     return evaluator.audit(make(), policies, twins=TWINS, seed=3, **options)
 
 
-@pytest.mark.parametrize("name", AUDITS)
-def test_replays_of_twins_equal_live_runs(name: str) -> None:
-    for policy in audited(name).policies:
+def test_replays_of_twins_equal_live_runs(audit: Audit) -> None:
+    for policy in audit.policies:
         assert abs(policy.z) < 4, policy
 
 
-@pytest.mark.parametrize("name", AUDITS)
-def test_intervals_hold(name: str) -> None:
-    audit = audited(name)
+def test_intervals_hold(audit: Audit) -> None:
     # P(Binomial(100, .95) < 86) is 2e-4; anytime-valid intervals hold oftener still.
     for policy in audit.policies:
         for coverage in (policy.value_coverage, policy.regret_coverage, policy.uplift_coverage):

@@ -1,7 +1,13 @@
-"""Replay of a deployment that explores first is that deployment played live, at each event and on a schedule."""
+"""Replay of a deployment that explores first is that deployment played live, at each event and on a schedule.
+
+Uniformly, or as the logging policy: then a display is a round with probability c whatever it shows. Which ways of that
+are wrong is a test, too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +17,11 @@ from scipy.stats import chisquare
 from evaluator.delays.laws import geometric
 from evaluator.log import Log
 from evaluator.policies import resolve
+from evaluator.replays.options import ReplayOptions
+from evaluator.replays.plan import ReplayPlan
+from evaluator.replays.planning import plan_replay
+from evaluator.replays.rounds.propensity import logger_thinning
+from evaluator.replays.run import execute
 from evaluator.simulations import BernoulliProblem, LinearProblem, simulate
 from evaluator.simulations.options import SimulateOptions
 from tests.logs import bernoulli_log, linear_log
@@ -20,10 +31,19 @@ ARMS = BernoulliProblem(name="arms", means=(0.2, 0.6, 0.4), laws=(geometric(50),
 LINEAR = LinearProblem(name="linear", n_actions=4, dimension=3, laws=(geometric(50, start=1),))
 HORIZON, EXPLORED = 400, 120
 LIVE, REPLAYED = 1000, 200
+LOGGER, TEMPERATURE = (0.5, 0.2, 0.3), 1.0
 
 
 def arms_log(seed: int) -> Log:
     return bernoulli_log(3 * (HORIZON + 120), ARMS.means, mean_delay=50.0, seed=seed)
+
+
+def uneven_log(seed: int) -> Log:
+    return bernoulli_log(5 * (HORIZON + 120), ARMS.means, mean_delay=50.0, seed=seed, logger=LOGGER)
+
+
+def contextual_log(seed: int) -> Log:
+    return linear_log(10 * HORIZON, n_actions=4, dimension=3, mean_delay=50.0, seed=seed, temperature=TEMPERATURE)
 
 
 def action_sets_log(seed: int) -> Log:
@@ -56,3 +76,57 @@ def test_every_action_is_shown_alike_at_first_whatever_the_logger(sampler: str) 
     [[result]] = replays(lambda seed: log, ["ucb1"], runs=1, sampler=sampler, explore_first=3000, horizon=3100)
     shown = np.bincount(result.trajectory["action"].to_numpy()[:3000], minlength=3)
     assert chisquare(shown).pvalue > 1e-4, shown
+
+
+@pytest.mark.parametrize(
+    ("policy", "sampler", "learns"),
+    [("ucb1", "rejection", {}), ("thompson", "keep", {"learn_every": 60, "learn_lag": 10}), ("linucb", None, {})],
+)
+def test_a_replay_that_explores_as_its_logger_is_the_live_one(
+    policy: str, sampler: str | None, learns: dict[str, Any]
+) -> None:
+    linear = resolve(policy).contextual
+    asked = {"window": 100, "horizon": HORIZON, "explore_first": f"{EXPLORED}:logger", **learns}
+    problem = replace(LINEAR, temperature=TEMPERATURE) if linear else replace(ARMS, logger=LOGGER)
+    [live] = simulate(problem, [resolve(policy)], SimulateOptions(runs=LIVE, seed=1, **asked)).curves
+    make, told = (contextual_log, {}) if linear else (uneven_log, {"delays": "geometric:50"})
+    [replayed] = replays(make, [policy], runs=REPLAYED, sampler=sampler, **asked, **told)
+    found = regrets(replayed, HORIZON)
+    z = (found.mean() - live.regret[-1]) / np.hypot(live.regret_se[-1], standard_error(found))
+    assert abs(z) < 4, z
+
+
+WRONG: dict[str, Callable[[ReplayPlan], ReplayPlan]] = {
+    # What thinning by c / propensity leaves is a round: actions are shown alike, as if the policy explored uniformly.
+    "matched": lambda plan: replace(plan, as_logger=plan.matched),
+    # The policy learns from all displays that pass while it explores, not from its rounds alone.
+    "taught": lambda plan: replace(plan, as_logger=logger_thinning(plan.log, 1.0)),
+}
+
+
+@pytest.mark.parametrize("way", ["right", *WRONG])
+def test_only_displays_accepted_alike_are_the_loggers_rounds(way: str) -> None:
+    """A wrong way is off by more than 5 standard errors: in all rounds, or in those after exploring."""
+    policy, problem = resolve("thompson"), replace(ARMS, logger=LOGGER)
+    lived = simulate(
+        problem,
+        [policy],
+        SimulateOptions(runs=LIVE, seed=1, horizon=HORIZON, window=100, explore_first=f"{EXPLORED}:logger"),
+    )
+    explored = round(EXPLORED / min(LOGGER)) if way == "taught" else EXPLORED
+    since, live = (explored, lived.curves[0]) if way == "taught" else (0, lived.curves[0])
+    before = live.regret[lived.rounds.tolist().index(EXPLORED)] if since else 0.0
+    means = np.array(ARMS.means)
+
+    def regret(seed: int) -> float:
+        options = ReplayOptions(
+            sampler="rejection", seed=seed, window=100, explore_first=f"{explored}:logger",
+            horizon=explored + HORIZON - EXPLORED,
+        )  # fmt: skip
+        plan = plan_replay(uneven_log(seed), policy, options)
+        shown = execute(WRONG[way](plan) if way in WRONG else plan).trajectory["action"].to_numpy()
+        return float((means.max() - means[shown[since:]]).sum())
+
+    found = np.array([regret(seed) for seed in range(REPLAYED)])
+    z = (found.mean() - (live.regret[-1] - before)) / np.hypot(live.regret_se[-1], standard_error(found))
+    assert abs(z) < 4 if way == "right" else abs(z) > 5, z

@@ -17,7 +17,7 @@ from evaluator.policies.base import Setting
 from tests.live import Bernoulli, live_regrets
 from tests.logs import bernoulli_log, build_log
 from tests.parts import converted, part_of, stored
-from tests.statistical.runs import Floats, off, regrets, replays
+from tests.statistical.runs import Floats, off, regrets, replayed_regrets, replays
 
 # With a mean delay of 400 rounds a policy of 1,000 rounds learns from a part of its conversions only.
 ARMS = Bernoulli(means=(0.1, 0.15, 0.2, 0.4), mean_delay=400.0)
@@ -38,8 +38,8 @@ def live() -> Floats:
 
 
 def replayed(make_log: Callable[[int], Log]) -> Floats:
-    (results,) = replays(make_log, [POLICY], runs=REPLAY_RUNS, **OPTIONS)
-    return regrets(results, HORIZON)
+    (found,) = replayed_regrets(make_log, [POLICY], runs=REPLAY_RUNS, **OPTIONS)
+    return found
 
 
 def sampled(seed: int, *, rate: float) -> Log:

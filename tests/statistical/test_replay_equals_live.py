@@ -15,7 +15,7 @@ from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, simu
 from evaluator.simulations.options import SimulateOptions
 from tests.logs import bernoulli_log, linear_log
 from tests.policies.variants import PLAYED
-from tests.statistical.runs import regrets, replays, standard_error
+from tests.statistical.runs import replayed_regrets, standard_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +84,10 @@ def compared(name: str) -> dict[str, tuple[float, float, float, float]]:
     specs = [spec for spec in PLAYED if scenario_of(spec) == name]
     options = SimulateOptions(runs=scenario.live, horizon=scenario.horizon, window=scenario.window, seed=1, jobs=2)
     live = simulate(scenario.problem, [resolve(spec) for spec in specs], options).curves
-    told = {"window": scenario.window, "horizon": scenario.horizon, "delays": f"geometric:{scenario.mean_delay:g}"}
-    replayed = [regrets(r, scenario.horizon) for r in replays(scenario.log, specs, runs=scenario.replayed, **told)]
+    replayed = replayed_regrets(
+        scenario.log, specs, runs=scenario.replayed, horizon=scenario.horizon, window=scenario.window,
+        delays=f"geometric:{scenario.mean_delay:g}",
+    )  # fmt: skip
     return {
         spec: (curve.regret[-1], curve.regret_se[-1], float(np.mean(regret)), standard_error(regret))
         for spec, curve, regret in zip(specs, live, replayed, strict=True)

@@ -19,7 +19,7 @@ from evaluator.policies.user import UserPolicy
 from tests.live import Bernoulli, Linear, live_regrets
 from tests.logged_rounds import LoggedRounds, in_memory
 from tests.logs import bernoulli_log, build_log, linear_log
-from tests.statistical.runs import Floats, off, regrets, replays
+from tests.statistical.runs import Floats, off, replayed_regrets
 
 ARMS = Bernoulli(means=(0.2, 0.5, 0.4, 0.1), mean_delay=50.0)
 ARMS_WINDOW, ARMS_HORIZON = 100, 500
@@ -65,14 +65,15 @@ def test_choices_without_context_are_replayed_without_bias(policy: str, sampler:
     make_log = partial(arms_log, logger=LOGGERS[logger])
     # The queue of an arm shown one time in ten must hold all the rounds, lest runs that like the arm be left out.
     options = {"window": ARMS_WINDOW, "horizon": ARMS_HORIZON, "sampler": sampler}
-    (results,) = replays(make_log, [policy], runs=REPLAY_RUNS, **options)
-    assert abs(off(regrets(results, ARMS_HORIZON), live_arms(policy))) < 3
+    (replayed,) = replayed_regrets(make_log, [policy], runs=REPLAY_RUNS, **options)
+    assert abs(off(replayed, live_arms(policy))) < 3
 
 
 @pytest.mark.parametrize("policy", ["otflinucb", "otflints"])
 def test_rejection_is_unbiased_under_a_logger_that_reads_the_context(policy: str) -> None:
-    (results,) = replays(softmax_log, [policy], runs=REPLAY_RUNS, window=LINEAR_WINDOW, horizon=LINEAR_HORIZON)
-    assert abs(off(regrets(results, LINEAR_HORIZON), live_linear(policy))) < 3
+    options = {"window": LINEAR_WINDOW, "horizon": LINEAR_HORIZON}
+    (replayed,) = replayed_regrets(softmax_log, [policy], runs=REPLAY_RUNS, **options)
+    assert abs(off(replayed, live_linear(policy))) < 3
 
 
 def standard_errors_off(kept: Callable[[Log, int], Bools | None]) -> float:

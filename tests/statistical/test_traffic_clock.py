@@ -13,7 +13,7 @@ from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from tests.live import Bernoulli, Linear, live_regrets
 from tests.logs import bernoulli_log, linear_log
-from tests.statistical.runs import Floats, off, regrets, replays
+from tests.statistical.runs import Floats, off, replayed_regrets
 
 # Vernade et al. 2017 scaled to ten arms: most conversions of the first thousand rounds are still on their way.
 ARMS = Bernoulli(means=(0.5, *[0.3] * 9), mean_delay=500.0)
@@ -54,8 +54,8 @@ def live_linear(policy: str) -> Floats:
 
 def replayed_arms(policy: str, runs: int = REPLAY_RUNS, **options: Any) -> Floats:
     defaults = {"window": ARMS_WINDOW, "horizon": ARMS_HORIZON, "delays": "geometric:500"}
-    (results,) = replays(arms_log, [policy], runs=runs, **{**defaults, **options})
-    return regrets(results, ARMS_HORIZON)
+    (replayed,) = replayed_regrets(arms_log, [policy], runs=runs, **{**defaults, **options})
+    return replayed
 
 
 @pytest.mark.parametrize("policy", ["delayed-ucb", "delayed-klucb"])
@@ -67,8 +67,8 @@ def test_wall_clock_understates_the_regret_of_arms(policy: str) -> None:
 @pytest.mark.parametrize("policy", ["otflinucb", "waitlinucb"])
 def test_wall_clock_understates_the_regret_of_action_sets(policy: str) -> None:
     options = {"window": LINEAR_WINDOW, "horizon": LINEAR_HORIZON, "clock": "wall"}
-    (results,) = replays(action_sets_log, [policy], runs=WALL_RUNS, **options)
-    assert off(regrets(results, LINEAR_HORIZON), live_linear(policy)) < -5
+    (replayed,) = replayed_regrets(action_sets_log, [policy], runs=WALL_RUNS, **options)
+    assert off(replayed, live_linear(policy)) < -5
 
 
 def test_wall_clock_is_right_for_a_rollout_on_a_share_equal_to_the_acceptance_rate() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluator import World, audit, load, simulate
+from evaluator import World, audit, load, replay, simulate
 from evaluator.arguments import as_description
 from evaluator.audits.options import AuditOptions
 from evaluator.audits.replays import fit
 from evaluator.datasets import make
 from evaluator.delays.laws import fixed
-from evaluator.errors import ParameterError, UsageError
+from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log.fingerprint import content_hash
 from evaluator.policies.static import LoggingPolicy
 from evaluator.reading.resolve import spec_path
@@ -249,6 +249,39 @@ def test_a_folder_of_the_shops_name_is_taken_where_it_is_a_scenario(
     scenario = spec_path("vernade2017-low").read_text().replace('name = "vernade2017-low"', 'name = "mine"')
     (tmp_path / "shop" / "spec.toml").write_text(scenario)
     assert World.from_toml("shop").name == "mine"
+
+
+def test_a_scenario_says_how_its_policies_are_deployed(tmp_path: Path) -> None:
+    text = spec_path("vernade2017-low").read_text()
+    spec = tmp_path / "spec.toml"
+    spec.write_text(text + '\n[deployment]\nlearn_every = 50\nlearn_lag = 10\nexplore_first = "40:logger"\n')
+    asked = {"learn_every": 50, "learn_lag": 10, "explore_first": "40:logger"}
+    world, plain = World.from_toml(spec), World.from_toml("vernade2017-low")
+    lived = world.play("ucb1", 200, runs=3)
+    assert (lived.rewards == plain.play("ucb1", 200, runs=3, **asked).rewards).all()
+    assert not (lived.rewards == plain.play("ucb1", 200, runs=3).rewards).all()
+    assert (world.play("ucb1", 200, runs=3, learn_every="event", explore_first=0).rewards == plain.play(
+        "ucb1", 200, runs=3).rewards).all()  # fmt: skip
+    said, other = simulate(spec, "ucb1", runs=2, horizon=200), simulate("vernade2017-low", "ucb1", runs=2, horizon=200)
+    words = "every 50 rounds, of what was known 10 rounds before"
+    assert (said.learns, said.explores, said.explores_as_logger) == (words, 40, True)
+    assert (other.learns, other.explores, other.explores_as_logger) == ("", 0, False)
+    for log in (load(spec, limit=3000), world.log(3000)):
+        assert log.meta.deployment == {name: str(value) for name, value in asked.items()}
+        assert replay(log, "ucb1").trajectory.equals(replay(plain.log(3000), "ucb1", **asked).trajectory)
+    assert plain.log(3000).meta.deployment == {}
+    for line, why in (
+        ('learn_from = "click"', "policies of a scenario learn from its rewards"),
+        ('keep_for = "user"', "nobody comes back"),
+        ('preset = "growthbok"', "is no preset"),
+    ):
+        spec.write_text(f"{text}\n[deployment]\n{line}\n")
+        with pytest.raises(SpecError, match=why):
+            World.from_toml(spec)
+    spec.write_text(f'{text}\n[deployment]\npreset = "statsig"\n')
+    assert load(spec, limit=500).meta.deployment == {"learn_every": "1h"}
+    with pytest.raises(ParameterError, match="A scenario counts rounds, and has no time for a push every 1h"):
+        simulate(spec, "ucb1", runs=2)
 
 
 @pytest.mark.parametrize("name", ["shop", "criteo_twin"])

@@ -8,12 +8,13 @@ are a run, and the steps that a run reaches over are added at once: a policy tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.intrinsics import not_negative
 
 if TYPE_CHECKING:
     from evaluator.delays.cdf import DelayCDF
@@ -28,7 +29,8 @@ class Exposure(NamedTuple):
 
     Of a CDF that is a list of steps: the `ages` at which it rises, in rounds, up to the window, shape (J,), the
     `weights` of a pull before each of these and after the last, shape (J + 1,), and the number of steps at each age or
-    below (`steps_within`), shape (ages[-1] + 1,).
+    below (`steps_within`), shape (ages[-1] + 1,). For each step, the first one beyond the run that crossed it
+    last (`following`), shape (J,): a guess, and nothing but time depends on it.
 
     Of geometric delays: the `ratio` P(D > a + 1) / P(D > a), shape (1,), 0 for a list of steps; the mass still to come
     of each arm's pulls within the window (`missing`), and the number of its older ones (`frozen`), shape (K,); the
@@ -42,6 +44,7 @@ class Exposure(NamedTuple):
     ages: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]
     steps_within: npt.NDArray[np.int32]
+    following: npt.NDArray[np.int32]
     reach: npt.NDArray[np.int64]
     ratio: npt.NDArray[np.float64]
     missing: npt.NDArray[np.float64]
@@ -53,6 +56,11 @@ class Exposure(NamedTuple):
     def fixed_fields(self) -> tuple[str, ...]:
         """Names of what the setting fixes and loops go by: a state from a file has to agree."""
         return "ages", "steps_within"
+
+    @property
+    def later_fields(self) -> tuple[str, ...]:
+        """Arrays that files of earlier versions lack: guesses are as good as those at the start."""
+        return ("following",)
 
 
 def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> Exposure:
@@ -78,6 +86,7 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
         ages=ages,
         weights=np.concatenate(([0.0], np.cumsum(jumps))),
         steps_within=np.searchsorted(ages, within, side="right").astype(np.int32),
+        following=np.zeros(len(ages), np.int32),
         reach=np.array([reach]),
         ratio=np.array([ratio]),
         missing=arms.copy(),
@@ -113,10 +122,25 @@ def _age_by_steps(exposure: Exposure, n: int) -> None:
     while step < ages.shape[0] and ages[step] <= n:
         at = (n - ages[step]) & (history.shape[0] - 1)
         # Every step up to the age of the run's first pull is being crossed by some pull of the run.
-        oldest = min(ages[step] + history[at, 1], exposure.steps_within.shape[0] - 1)
-        following = exposure.steps_within[oldest]
+        following = _following(exposure, step, ages[step] + history[at, 1])
         exposure.effective[history[at, 0]] += exposure.weights[following] - exposure.weights[step]
         step = following
+
+
+@inlinable
+def _following(exposure: Exposure, step: int, oldest: int) -> Any:
+    """Return the first step beyond an age that is that of a step or more.
+
+    It rarely differs from round to round. Guessed and verified, the next step is known before memory has said how long
+    the run is.
+    """
+    ages, guess = exposure.ages, not_negative(exposure.following[step])
+    steps = ages.shape[0]
+    if step < guess <= steps and ages[guess - 1] <= oldest and (guess == steps or oldest < ages[guess]):
+        return guess
+    found = not_negative(exposure.steps_within[min(oldest, exposure.steps_within.shape[0] - 1)])
+    exposure.following[step] = found
+    return found
 
 
 @inlinable

@@ -9,9 +9,11 @@ is computed is the same: no optimisation may change the result of an operation o
 from __future__ import annotations
 
 import gc
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, cached_property
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -21,21 +23,69 @@ from numba.core.typed_passes import NativeLowering
 
 
 class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
-    """Code that waits to be copied into a caller's."""
+    """Code that waits to be copied into a caller's; what it calls, a loop copies beside it, once for all its pieces."""
+
+    _linking_libraries: Any
+    _shared_module: Any
+
+    def finalize(self) -> None:
+        """Copy nothing into it."""
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    @cached_property
+    def alone(self) -> Any:
+        """The code without what it calls; a module that holds it already takes no second copy."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = "linkonce_odr"
+        return self._final_module
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the code with what it calls, for a caller that is no loop."""
+        if self._shared_module is None:
+            whole = self.alone.clone()
+            for library in _beneath(self._linking_libraries):
+                whole.link_in(_code_of(library), preserve=True)
+            self._shared_module = whole
+        return self._shared_module
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
 
-    def _optimize_final_module(self) -> None:
-        pass
 
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
+def _beneath(libraries: Iterable[Any]) -> list[Any]:
+    """Return some libraries, and those that the pieces among them call, directly or not, each once."""
+    found: dict[Any, None] = {}
+    waiting = list(libraries)[::-1]
+    while waiting:
+        library = waiting.pop()
+        if library not in found:
+            found[library] = None
+            if isinstance(library, _NotOptimised):
+                waiting += library._linking_libraries[::-1]
+    return list(found)
+
+
+def _code_of(library: Any) -> Any:
+    return library.alone if isinstance(library, _NotOptimised) else library._get_module_for_linking()
 
 
 class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
     """Code of a loop, optimised a second time in the place of its pieces, which were not optimised before."""
+
+    _linking_libraries: Any
+
+    def finalize(self) -> None:
+        """Copy the pieces into it, and theirs, and optimise all of it."""
+        for library in _beneath(self._linking_libraries):
+            if hasattr(self, "_reload_init"):  # earlier versions have none
+                self._reload_init.update(library._reload_init)
+            self._final_module.link_in(_code_of(library), preserve=True)
+        linked, self._linking_libraries = self._linking_libraries, []
+        super().finalize()
+        self._linking_libraries = linked
 
     def _optimize_final_module(self) -> None:
         super()._optimize_final_module()

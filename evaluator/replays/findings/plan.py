@@ -17,6 +17,7 @@ from evaluator.findings.finding import Finding
 from evaluator.log.column import Codes, Column
 from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
+from evaluator.options.deployment import exploring_words
 from evaluator.policies.base import Need
 from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
@@ -138,12 +139,12 @@ def warnings(plan: ReplayPlan, acceptance: float, rewards: RewardRange) -> Itera
         )
     within, of_told = plan.tau_window, of_seen
     if plan.taught_by_kind:
-        within, of_told = _told_share(plan), f"of the {told_events_words(plan.options.learn_from)}"
+        within, of_told = _told_share(plan), f"of the {told_events_words(plan.options.taught_by)}"
     if within < 0.5:
         few = f"Only {within:.1%} {of_told} come within the window: the policy sees few of them."
         yield codes.SHORT_WINDOW.found(few, share=within)
     if Need.DELAY_CDF in plan.policy.needs and plan.setting.delay_cdf is None:
-        none = told_events_words(plan.options.learn_from)
+        none = told_events_words(plan.options.taught_by)
         yield codes.NO_DELAYS.found(f"The log has no {none} to fit a delay CDF to.")
     yield from _warn_of_dwarfed(plan)
     yield from [] if plan.start is None else plan.start.warnings(rewards.least, rewards.most)
@@ -284,7 +285,7 @@ def describe_clusters(plan: ReplayPlan) -> Iterator[Finding]:
 def warn_of_refunds(plan: ReplayPlan) -> Iterator[Finding]:
     """Yield the warnings of a policy that divides costs by delays, and of a window that refunds come too late for."""
     log = plan.log
-    told_costs = plan.of_profit and plan.options.learn_from == OBJECTIVE
+    told_costs = plan.of_profit and plan.options.taught_by == OBJECTIVE
     if told_costs and getattr(plan.policy, "divides_by_delays", False):
         cut = f", which the window leaves {plan.tau_window:.1%} of the sales" if plan.tau_window < 1.0 - _FEWER else ""
         yield codes.COSTS_AND_DELAYS.found(
@@ -435,15 +436,17 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 share=clock.sampling_rate,
             )
     if plan.schedule is not None:
-        own = "" if options.schedule is not None else ", as the log says of its deployment"
+        stated = f"{options.deployment} documents" if options.deployment else "the log says of its deployment"
+        asked = options.schedule is not None and (options.learn_every or options.learn_lag or not options.deployment)
+        own = "" if asked else f", as {stated}"
         yield codes.SCHEDULE.found(
             f"the policy learns {plan.schedule.words}{own}: what happened waits for that, and meanwhile it serves from "
             "what it had"
         )
     if plan.explores is not None:
         yield codes.EXPLORES_FIRST.found(
-            f"in the first {plan.explores.rounds:,} rounds actions are shown uniformly at random: the policy learns "
-            "from them, and values count them",
+            f"in the first {plan.explores.rounds:,} rounds {exploring_words(plan.as_logger is not None)}: the policy "
+            "learns from them, and values count them",
             rounds=plan.explores.rounds,
         )
     yield from _state_units(plan)
@@ -479,7 +482,7 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 "the final policy's intervals take the estimated propensities as known"
             )
     if start is not None:
-        yield codes.WARM_START.found(start.assumption)
+        yield codes.WARM_START.found(start.assumption + start.learned_otherwise(plan.schedule))
     elif Need.DELAY_CDF in policy.needs and known is not None:
         yield codes.KNOWN_DELAYS.found("the policy knows the delay CDF as fitted before the replay, without hindsight")
     elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:
@@ -534,7 +537,7 @@ def _state_reward_scale(policy: Any, options: ReplayOptions, rewards: RewardRang
         return
     seen = "the largest that a display earns in this log (hindsight)"
     if options.teacher is not None:
-        seen = f"the largest sum of {told_events_words(options.learn_from)} of a display in this log (hindsight)"
+        seen = f"the largest sum of {told_events_words(options.taught_by)} of a display in this log (hindsight)"
     elif options.final is not None:
         seen = "the largest that a display had earned when those that are left out began (hindsight within the replay)"
     if rewards.least < 0.0:
@@ -566,14 +569,14 @@ def state_objective(plan: ReplayPlan) -> Iterator[Finding]:
     if plan.policy.learns and not plan.taught_by_kind:
         yield codes.LEARNS_FROM.found(
             "the policy learns from revenue alone (`learn_from='revenue'`)"
-            if options.learn_from == REVENUE_ALONE
+            if options.taught_by == REVENUE_ALONE
             else "the policy learns from profit: it is told the cost of a display at once"
         )
 
 
 def state_teacher(plan: ReplayPlan) -> Finding:
     """Say which events a policy learns from that is not told the rewards, and what the numbers are of."""
-    told, within = plan.options.learn_from, _told_share(plan)
+    told, within = plan.options.taught_by, _told_share(plan)
     cut = "" if plan.window.rounds == NO_WINDOW or np.isnan(within) else f", {within:.1%} of which the window reveals"
     return codes.LEARNS_FROM.found(
         f"the policy learns from {told_events_words(told)} (`learn_from={told!r}`){cut}, and is told nothing of "

@@ -30,7 +30,7 @@ from evaluator.replays.rounds.stream import BLOCK
 from evaluator.replays.schedule import LivedSchedule
 from evaluator.replays.support import BURSTY, binding_display, leaves_out, peak_within_delay
 from evaluator.replays.values.rewards import RepeatEstimates
-from evaluator.units import format_duration
+from evaluator.units import SECONDS, format_duration
 
 _TOLD = ("generated", "delivered", "expired")
 _SHUFFLED = f"displays within a block of {BLOCK:,} could have come in any order: the repeats shuffle them"
@@ -68,7 +68,7 @@ def little_learned(
     others = [
         f"{n:,.0f} come {when}" for n, when in ((expired, "after the window"), (late, "after the last round")) if n
     ]
-    events = told_events_words(plan.options.learn_from)
+    events = told_events_words(plan.options.taught_by)
     so = (
         f"{what}: of the {generated:,.0f} {events} of its {rounds:,} rounds the policy was told {delivered:,.0f}"
         f"{''.join(f', {of}' for of in others)}."
@@ -269,15 +269,19 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
             f"{lived.pushes:,} push{'es' if lived.pushes > 1 else ''}, the first after {lived.first_push:,} rounds, "
             f"{lived.rounds_between:,.0f} rounds from one to the next"
         )
-        stale = "" if lived.stale_days is None else f" ({lived.stale_days:.2g} days)"
+        stale = "" if lived.stale_days is None else f" ({format_duration(lived.stale_days * SECONDS['d'])})"
         words.append(f"a choice does not know of the last {lived.stale_rounds:,.0f} rounds before it{stale} on average")
     if lived.from_time is not None and lived.to_time is not None:
         ends = [time_words(time, tick, start=start) for time in (lived.from_time, lived.to_time)]
         words.append(f"its rounds stand at the times of the log's first displays, {ends[0]} to {ends[1]}")
-    days = None if tick is None else plan.clock.days(lived.rounds_between or 0.0)
     if pace > _FAST and lived.pushes:
-        long = [] if days is None else [format_duration(of * 86_400.0) for of in (days * pace, days)]
-        passes = f"{long[0]}, live {long[1]}" if long else f"{pace:.3g} times as fast as live"
+        days, every = plan.clock.days(lived.rounds_between or 0.0), plan.schedule.every.seconds
+        live = every or (None if days is None else days * SECONDS["d"])
+        passes = (
+            f"{pace:.3g} times as fast as live"
+            if live is None
+            else f"{format_duration(live * pace)}, live {format_duration(live)}"
+        )
         words.append(
             f"between two pushes the log's calendar moves {passes}: what goes with it (drift, the time of day, "
             "campaigns) is right on the wall clock alone"

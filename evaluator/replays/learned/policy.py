@@ -24,6 +24,7 @@ from evaluator.escape import shortened
 from evaluator.log import Log
 from evaluator.log.encoder import ContextEncoder
 from evaluator.log.schema import to_numpy
+from evaluator.options.deployment import EVENT
 from evaluator.outputs.atomic import whole_files
 from evaluator.outputs.staging import writing
 from evaluator.policies import dispatch
@@ -343,10 +344,13 @@ def learned_policy(
     )
 
 
-def displays_of(log: Log, before: int, read: int, window: ReplayWindow, taught_by: str) -> LearnedFrom | None:
+def displays_of(
+    log: Log, before: int, read: int, window: ReplayWindow, taught_by: str, learns: str = EVENT, explored: str = ""
+) -> LearnedFrom | None:
     """Return which displays a replay goes through that reads so many of a log; None where it reads none.
 
-    So many displays of the whole log come `before` it; `taught_by` is what the policy learns from.
+    So many displays of the whole log come `before` it; `taught_by` is what the policy learns from, and `learns` and
+    `explored` are as of `LearnedFrom`.
     """
     if not read:
         return None
@@ -361,6 +365,8 @@ def displays_of(log: Log, before: int, read: int, window: ReplayWindow, taught_b
         last_time=last,
         window=window.text,
         taught_by=taught_by,
+        learns=learns,
+        explored=explored,
     )
 
 

@@ -18,6 +18,7 @@ from evaluator.engine.pending import PendingConversions
 from evaluator.errors import DataError, ParameterError, SourceError
 from evaluator.escape import escape
 from evaluator.log.encoder import ContextEncoder, encoder_of
+from evaluator.options.deployment import EVENT
 from evaluator.policies.base import Setting
 from evaluator.streams import stream_at
 from evaluator.units import NO_WINDOW
@@ -40,7 +41,8 @@ class LearnedFrom(NamedTuple):
 
     `first_display` and `end_display` are the numbers of the first, and of the first after them, `first_time` and
     `last_time` the times of the first and the last, in ticks. The window is what was asked for: rounds, a duration, or
-    ``none``. What taught the policy is `taught_by`, an option's words.
+    ``none``. What taught the policy is `taught_by`, an option's words; it learned by a schedule, in the words of
+    `learns`, after so many rounds that `explored` as the option writes them, "" for none.
     """
 
     log: str
@@ -52,6 +54,8 @@ class LearnedFrom(NamedTuple):
     last_time: int
     window: str
     taught_by: str = "objective"
+    learns: str = EVENT
+    explored: str = ""
 
     def shares(self, other: LearnedFrom) -> bool:
         """Return whether some displays may be those of `other`: of one source, and neither all before nor all after."""
@@ -129,9 +133,9 @@ def written(content: PolicyContent) -> bytes:
 
 
 def _source(source: LearnedFrom) -> dict[str, Any]:
-    """Return a source as the file says it: what taught is said where it is not the objective."""
-    said = source._asdict()
-    return {name: said[name] for name in said if name != "taught_by" or said[name] != "objective"}
+    """Return a source as the file says it: what earlier versions did not have is said where it is another."""
+    usual = LearnedFrom._field_defaults
+    return {name: value for name, value in source._asdict().items() if name not in usual or value != usual[name]}
 
 
 def read_metadata(text: bytes, arrays: Arrays) -> SavedWords:
@@ -214,7 +218,7 @@ def _learned_from(said: Any) -> LearnedFrom:
     words: dict[str, Any] = {name: _word(said, name, str) for name in ("log", "fingerprint")}
     words |= {name: _whole(said, name) for name in ("displays", "first_display", "end_display")}
     words |= {name: _word(said, name, int) for name in ("first_time", "last_time")}
-    words |= {"taught_by": _word(said, "taught_by", str)} if "taught_by" in said else {}
+    words |= {name: _word(said, name, str) for name in LearnedFrom._field_defaults if name in said}
     return LearnedFrom(**words, window=_word(said, "window", str))
 
 

@@ -202,9 +202,21 @@ def display_weights(log: Log) -> Propensities:
     weights = read_weights(log)
     if weights is None:
         return NONE_GIVEN
-    whole = np.where(np.isnan(weights.smallest), np.nan, 1.0)
-    same = Propensities("absent", NONE_GIVEN.assumption, ("action",), partial(_of_action, whole), whole, whole)
-    return _weighed(log, same, weights)
+    return _weighed(log, _whatever_is_shown(np.where(np.isnan(weights.smallest), np.nan, 1.0)), weights)
+
+
+def logger_thinning(log: Log, share: float) -> Thinning:
+    """Return how a log is thinned where its logging policy is the one that chooses: to a share of the traffic.
+
+    Every display is kept alike, whatever it shows; where it has a weight, in proportion to that.
+    """
+    weights = read_weights(log)
+    same = _whatever_is_shown(np.ones(log.n_actions))
+    return Thinning(same if weights is None else _weighed(log, same, weights), np.full(log.n_actions, share))
+
+
+def _whatever_is_shown(whole: Floats) -> Propensities:
+    return Propensities("absent", NONE_GIVEN.assumption, ("action",), partial(_of_action, whole), whole, whole)
 
 
 def _tilted(found: Propensities, tilt: Callable[[Floats, Columns], Floats], low: Floats, high: Floats) -> Propensities:

@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from evaluator.engine.kernels.compiling import compiled
 from evaluator.engine.log_replay import Keeps, KeptDisplays, Replay
@@ -28,7 +29,7 @@ from evaluator.engine.pushes import LiveClock
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.log.column import Column, read_clusters
-from evaluator.log.schema import Columns
+from evaluator.log.schema import Columns, to_numpy
 from evaluator.log.times import TrafficCount, counted_by
 from evaluator.options.deployment import KeptFor
 from evaluator.replays.rounds.clock import ReplayClock, on_clock
@@ -77,6 +78,11 @@ class Units:
     def share(self) -> float:
         """Share of the units of more than one display that show one action; 1 where there are none."""
         return self.alike / self.several if self.several else 1.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether the logger kept its action, up to noise, and units come back at all."""
+        return self.several > 0 and self.share >= ALL_BUT_NOISE
 
     def first_or_later(self) -> Column:
         """Return which displays are first ones, and which are later ones."""
@@ -138,6 +144,18 @@ def read_units(log: Log, asked: KeptFor) -> Units:
     same = again & (np.diff(action[of]) == 0)
     counts = (int(np.count_nonzero(of)) for of in (several, several & alike, again, same))
     return Units(asked, users, code, first, action, *counts)
+
+
+def first_displays(log: Log, units: Units) -> Log:
+    """Return the log of the first displays of units alone, in memory, numbered anew."""
+    displays = log.take(units.first, log.schema.names)
+    at, numbers = displays.schema.get_field_index("display_id"), pa.array(np.arange(len(units.first)))
+    of = to_numpy(log.events["display_id"])
+    own = units.first[units.code[of]] == of
+    events = log.events.filter(pa.array(own))
+    place = events.schema.get_field_index("display_id")
+    events = events.set_column(place, "display_id", pa.array(units.code[of[own]].astype(np.int64)))
+    return Log(displays.set_column(at, "display_id", numbers), events, log.actions, log.meta)
 
 
 def refuse_unkept(log: Log, units: Units, propensities: Propensities) -> float:

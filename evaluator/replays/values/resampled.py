@@ -220,7 +220,7 @@ class _ResampledLog:
     @property
     def thinnings(self) -> list[Thinning]:
         """How the plans thin the log."""
-        return [asked.plan.matched for asked in self.asked]
+        return [thinning for asked in self.asked for thinning in asked.plan.thinnings]
 
     @property
     def kept(self) -> KeptRounds | None:
@@ -282,9 +282,9 @@ class _ResampledLog:
             if not run.done:
                 shared.setdefault(run.key, []).append(run)
         for runs in shared.values():
-            drawn = orders[runs[0].repeat]
-            kept = _kept(piece, drawn, runs[0], uniform[runs[0].repeat])
-            own = drawn[kept]
+            drawn, draws = orders[runs[0].repeat], uniform[runs[0].repeat]
+            kept = _kept(piece, drawn, runs[0], draws)
+            own, draws = drawn[kept], draws[kept]
             own_unit = None if unit is None else unit[kept]
             for run in runs:
                 if run.follows:
@@ -299,7 +299,7 @@ class _ResampledLog:
                 gathered = gather(piece, piece.action, part, vectors)
                 of_part = None if own_unit is None else own_unit[at : at + _PART]
                 for run in runs:
-                    run.read(piece.first + part, gathered, of_part)
+                    run.read(piece.first + part, gathered, of_part, run.as_logger(piece, part, draws[at : at + _PART]))
 
     def values(self) -> list[tuple[float, bool, float]]:
         """Return the value of each plan over all its repeats' rounds, whether all reached these, and over the first."""
@@ -388,8 +388,25 @@ class _ResampledRun:
         self._displays.append(displays)
         self._accepted += len(displays)
 
-    def read(self, displays: Numbers, gathered: GatheredDisplays, unit: Numbers | None = None) -> None:
-        """Replay the next displays, which have these numbers in the log, and these units in the resampled one."""
+    def as_logger(self, piece: LogPiece, drawn: Numbers, uniform: Floats) -> npt.NDArray[np.int32] | None:
+        """Return the actions of some displays as the rounds read them in which the logging policy chooses."""
+        thinning = self.plan.as_logger
+        if thinning is None:
+            return None
+        columns = {name: piece.displays[name][drawn] for name in ("action", *thinning.propensities.reads)}
+        return np.where(thinning.kept(columns, uniform), piece.action[drawn], np.int32(-1))
+
+    def read(
+        self,
+        displays: Numbers,
+        gathered: GatheredDisplays,
+        unit: Numbers | None = None,
+        as_logger: npt.NDArray[np.int32] | None = None,
+    ) -> None:
+        """Replay the next displays, which have these numbers in the log, and these units in the resampled one.
+
+        `as_logger` is as of `MatchingReplay.read`.
+        """
         batch = gathered.batch(self.plan.rounds)
         if isinstance(self._replaying, QueueReplay):
             self._replaying.read(0, batch)
@@ -397,9 +414,9 @@ class _ResampledRun:
             self._queued += np.bincount(batch.action, minlength=len(self._queued))
         else:
             if self.plan.kept is None or unit is None:
-                accepted = displays[self._replaying.read(0, batch)]
+                accepted = displays[self._replaying.read(0, batch, as_logger)]
             else:
-                accepted = self._replaying.read(0, batch, self.plan.kept.of(displays, batch.action, unit))
+                accepted = self._replaying.read(0, batch, kept=self.plan.kept.of(displays, batch.action, unit))
             self._displays.append(accepted)
             self._accepted += len(accepted)
 

@@ -19,6 +19,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
 from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, firsts, to_numpy
+from evaluator.options.deployment import EVENT, LOGGER
 from evaluator.replays.acceptance import AcceptedDisplays, SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.learned.policy import displays_of
 from evaluator.replays.learned.policy_metadata import LearnedFrom
@@ -224,7 +225,11 @@ class References:
 
     def source(self, plan: ReplayPlan, read: int) -> LearnedFrom | None:
         """Return which displays a replay goes through that reads so many: of a log on disk at the cost of a scan."""
-        asked = plan.window, plan.options.learn_from
+        explored = (
+            "" if plan.explores is None else f"{plan.explores.rounds}{f':{LOGGER}' * (plan.as_logger is not None)}"
+        )
+        learns = EVENT if plan.schedule is None else plan.schedule.words
+        asked = plan.window, plan.options.taught_by, learns, explored
         return self._once(
             ("source", plan.before, read, *asked), lambda: displays_of(plan.log, plan.before, read, *asked)
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,6 +71,8 @@ class ScenarioProblem:
         Traffic of logs in time; None counts rounds, and only then is there a live run.
     displays, seed
         Number of displays and seed of a log that names none.
+    deployment
+        How policies are deployed, by the names of a replay's options, where neither a live run nor a replay says.
     """
 
     name: str
@@ -83,11 +85,13 @@ class ScenarioProblem:
     arrivals: ScenarioArrivals | None = None
     displays: int = 100_000
     seed: int = 0
+    deployment: Mapping[str, str] = field(default_factory=dict)
 
     def draw(self, *, displays: int | None = None, seed: int | None = None) -> Log:
         """Return a log drawn from the problem, as `evaluator.datasets.generate` does."""
         assert isinstance(self, BernoulliProblem | LinearProblem)
-        return _draw_log(self, displays, seed)
+        log = _draw_log(self, displays, seed)
+        return log.with_meta(deployment=dict(self.deployment)) if self.deployment else log
 
     def _check(self, n_actions: int, fits: bool, what: str, remedy: str) -> None:
         if not fits:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -37,15 +38,17 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Promotions:
-    """A shop's promotions: name, scenario, and the folder that the file names in it are relative to."""
+    """A shop's promotions: name, scenario, the folder of the files that it names, and how it deploys policies."""
 
     name: str
     scenario: PromotionsScenario
     folder: Path
+    deployment: Mapping[str, str] = field(default_factory=dict)
 
     def draw(self, *, displays: int | None = None, seed: int | None = None) -> Log:
         """Return a log of the shop, as `generate_promotions`."""
-        return generate_promotions(self.scenario, displays=displays, seed=seed, name=self.name, folder=self.folder)
+        log = generate_promotions(self.scenario, displays=displays, seed=seed, name=self.name, folder=self.folder)
+        return log.with_meta(deployment=dict(self.deployment)) if self.deployment else log
 
 
 def generate_promotions(
