@@ -35,6 +35,7 @@ from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.findings.plan import assumptions, check_clusters, describe_clusters, warn_of_kind, warnings
+from evaluator.replays.kept_units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.learned.policy import LearnedPolicy, displays_of
 from evaluator.replays.options import (
     OBJECTIVE,
@@ -74,7 +75,6 @@ from evaluator.replays.rounds.propensity import (
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey, surveys
-from evaluator.replays.rounds.units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start

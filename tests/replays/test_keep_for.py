@@ -18,8 +18,8 @@ from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.options.deployment import KeptFor, Span
 from evaluator.policies import dispatch
+from evaluator.replays.kept_units import read_units
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.units import read_units
 from evaluator.replays.run import execute
 from evaluator.replays.values.resampled import ClusterDraws
 from evaluator.units import NO_WINDOW
