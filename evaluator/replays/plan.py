@@ -112,7 +112,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         Thinning of the log in these rounds, where the logging policy chooses in them; None where actions are drawn
         uniformly.
     kept
-        When the displays of units that keep their action are rounds; None where no unit does.
+        Units that keep their action, and the rounds of their displays; None where no unit does.
     """
 
     survey: Survey
