@@ -107,10 +107,16 @@ def judge(tests: Sequence[GroupTest], level: float) -> TestOutcome | None:
     if not tests:
         return None
     adjusted = holm([test.p_value for test in tests])
+    families: dict[Hashable, list[GroupTest]] = {}
+    for test in tests:
+        families.setdefault(test.family, []).append(test)
+    effects = {
+        name: relative_error(*(sum(getattr(test, part) for test in family) for part in ("statistic", "df", "n")))
+        for name, family in families.items()
+    }
     outcomes = []
     for test, p_value in zip(tests, adjusted.tolist(), strict=True):
-        family = [other for other in tests if other.family == test.family]
-        effect = relative_error(*(sum(getattr(other, part) for other in family) for part in ("statistic", "df", "n")))
+        effect = effects[test.family]
         outcomes.append(TestOutcome(test, p_value, effect, judged(p_value, effect, level), len(tests)))
     grave = {"pass": 2, "warn": 1, "fail": 0}
     return min(outcomes, key=lambda o: (grave[o.verdict], o.p_value, o.worst.df - o.worst.statistic))

@@ -141,23 +141,24 @@ def _running_sums(rewards: SparseRewards, upper: float, lower: float) -> tuple[f
     Between two rewards the running sum S stands still, so the rounds i of the gap add (M + S)^2 sum 1/i^2 to V, M the
     `middle`, and the sum of 1/i^2 over a < i < b is trigamma(a + 1) - trigamma(b).
     """
-    value = _checked(rewards.value, upper, lower) / (upper - lower)
-    if rewards.at.size < rewards.n:
+    value, at, start = _checked(rewards.value, upper, lower), rewards.at, middle(lower, upper)
+    if at.size < rewards.n:
         _checked([0.0], upper, lower)
-    # There may be millions: what is not needed again is written over.
-    start, before = middle(lower, upper), np.zeros(value.size + 1)
-    np.cumsum(value, out=before[1:])
-    before += start
-    total, number = float(before[-1] - start), rewards.at + 1.0
-    off = before[:-1] / number
-    np.subtract(value, off, out=off)
-    of_rewards = (off**2).sum()
-    del value, off
-    gap = _trigamma(np.concatenate(([1.0], number + 1.0)))
-    gap -= _trigamma(np.concatenate((number, [rewards.n + 1.0])))
-    before *= before
-    before *= gap
-    return total, float(of_rewards + before.sum())
+    of_rewards, of_gaps = np.empty(at.size), np.empty(at.size + 1)
+    total, last = 0.0, 0.0
+    for first in range(0, at.size, _BLOCK):  # there may be millions
+        here = slice(first, first + _BLOCK)
+        x, number = value[here] / (upper - lower), at[here].astype(np.float64) + 1.0
+        sums = np.cumsum(np.concatenate(([total], x)))
+        before, total = start + sums[:-1], float(sums[-1])
+        of_rewards[here] = (x - before / number) ** 2
+        gap = _trigamma(np.concatenate(([last + 1.0], number[:-1] + 1.0)))
+        gap -= _trigamma(number)
+        of_gaps[first : first + number.size] = before**2 * gap
+        last = float(number[-1])
+    before, gap = start + np.array([total]), _trigamma(np.array([last + 1.0, rewards.n + 1.0]))
+    of_gaps[-1:] = before**2 * -np.diff(gap)
+    return float(before[0] - start), float(of_rewards.sum() + of_gaps.sum())
 
 
 def _trigamma(x: Floats) -> Floats:

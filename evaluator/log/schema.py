@@ -126,6 +126,17 @@ def consecutive(numbers: npt.NDArray[np.int64]) -> bool:
     )
 
 
+def firsts(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where each distinct number begins among numbers that never fall.
+
+    >>> firsts(np.array([0, 0, 3, 4, 4])).tolist()
+    [0, 2, 3]
+    """
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    return np.flatnonzero(begins)
+
+
 def _is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_fixed_size_list(kind.value_type))
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,33 +27,35 @@ import numpy.typing as npt
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, tie_key
 from evaluator.engine.kernels.compiling import inlinable
 from evaluator.engine.kernels.ridge import (
-    Ridge,
+    Regression,
     add_display,
     add_reward,
     block,
     estimate_rewards,
-    length,
+    mean_and_norm,
     numbered_normal,
     predict,
     row,
     sample_theta,
     squared_norm,
-    start_ridge,
+    start_regression,
     stream_key,
 )
-from evaluator.policies.base import Policy, Setting
+from evaluator.policies.base import Policy, Setting, parameter
 from evaluator.policies.dispatch import implement
 
 # The key of a round whose theta~ are drawn.
 _NO_KEY = -1
 
 
+@dataclass(frozen=True, kw_only=True)
 class LinearPolicy(Policy):
     """Description of a linear policy."""
 
     among = True
     contextual = True
     unit_rewards = True
+    diagonal: bool = parameter(False, "keep the diagonal of V alone, for many features: O(d) a display, not O(d²)")
 
 
 class Optimist(NamedTuple):
@@ -63,7 +66,7 @@ class Optimist(NamedTuple):
     which changes how fast, never what is answered. `squared` says whether the norm is squared.
     """
 
-    ridge: Ridge
+    ridge: Regression
     width: npt.NDArray[np.float64]
     squared: bool
     tie_key: npt.NDArray[np.int64]
@@ -72,11 +75,11 @@ class Optimist(NamedTuple):
     rival: npt.NDArray[np.int64]
 
 
-def start_optimist(setting: Setting, *, ridge: float, squared: bool, ties: str) -> Optimist:
+def start_optimist(setting: Setting, *, ridge: float, diagonal: bool, squared: bool, ties: str) -> Optimist:
     """Return the regression before data, with a width of 0."""
     return Optimist(
-        start_ridge(setting.blocks, setting.dimension, ridge), np.zeros(1), squared, np.full(1, LOWEST_FIRST),
-        ties == "random", setting.n_actions, np.zeros(1, np.int64),
+        start_regression(setting.blocks, setting.dimension, ridge, diagonal=diagonal), np.zeros(1), squared,
+        np.full(1, LOWEST_FIRST), ties == "random", setting.n_actions, np.zeros(1, np.int64),
     )  # fmt: skip
 
 
@@ -90,17 +93,9 @@ def begin_round(optimist: Optimist, width: float, rng: np.random.Generator) -> N
 
 @inlinable
 def upper_bound(optimist: Optimist, vectors: npt.NDArray[np.floating], action: int) -> float:
-    """Return <theta^, a> + width ||a|| in V⁻¹ (or ||a||²), mean and norm formed in one pass. O(d²)."""
-    theta, factors = optimist.ridge.theta, optimist.ridge.factors
-    r, b = row(vectors, action), block(optimist.ridge, action)
-    mean = 0.0
-    norm = 0.0
-    for i in range(length(optimist.ridge.size, vectors)):
-        x = np.float64(vectors[r, i])
-        mean += theta[b, i] * x
-        for j in range(i):
-            x += factors[b, i, j] * np.float64(vectors[r, j])
-        norm += x * factors[b, i, i] * x
+    """Return <theta^, a> + width ||a|| in V⁻¹ (or ||a||²). O(d²), with a diagonal V O(d)."""
+    ridge = optimist.ridge
+    mean, norm = mean_and_norm(ridge, block(ridge, action), vectors, row(vectors, action))
     return mean + optimist.width[0] * (norm if optimist.squared else math.sqrt(norm))
 
 
@@ -136,7 +131,7 @@ class PosteriorSampler(NamedTuple):
     theta~ is drawn, and the scale of the draws of a round that has a key.
     """
 
-    ridge: Ridge
+    ridge: Regression
     draw: npt.NDArray[np.float64]
     rival: npt.NDArray[np.int64]
     n_actions: int
@@ -153,12 +148,12 @@ class PosteriorSampler(NamedTuple):
         saved.pop(f"{name}.factor", None)
 
 
-def start_sampler(setting: Setting, ridge: float) -> PosteriorSampler:
+def start_sampler(setting: Setting, *, ridge: float, diagonal: bool) -> PosteriorSampler:
     """Return the posterior before data."""
     blocks, d = setting.blocks, setting.dimension
     return PosteriorSampler(
-        start_ridge(blocks, d, ridge), np.zeros((blocks, d)), np.zeros(1, np.int64), setting.n_actions,
-        np.full(1, _NO_KEY), np.zeros(1),
+        start_regression(blocks, d, ridge, diagonal=diagonal), np.zeros((blocks, d)), np.zeros(1, np.int64),
+        setting.n_actions, np.full(1, _NO_KEY), np.zeros(1),
     )  # fmt: skip
 
 
@@ -199,8 +194,8 @@ def sampled_score(sampler: PosteriorSampler, vectors: npt.NDArray[np.floating], 
 
 
 @inlinable
-def learn_display(ridge: Ridge, vectors: npt.NDArray[np.floating], action: int) -> None:
-    """Add a display to V. O(d²)."""
+def learn_display(ridge: Regression, vectors: npt.NDArray[np.floating], action: int) -> None:
+    """Add a display to V. O(d²), with a diagonal V O(d)."""
     add_display(ridge, block(ridge, action), vectors, row(vectors, action))
 
 

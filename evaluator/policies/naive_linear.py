@@ -42,7 +42,8 @@ class LinUCB(LinearPolicy):
 
     def start(self, setting: Setting) -> LinUCBState:
         """Return the state before the first round."""
-        return LinUCBState(start_optimist(setting, ridge=self.ridge, squared=False, ties=self.ties), self.alpha)
+        optimist = start_optimist(setting, ridge=self.ridge, diagonal=self.diagonal, squared=False, ties=self.ties)
+        return LinUCBState(optimist, self.alpha)
 
 
 def _begin(state: LinUCBState, rng: np.random.Generator) -> None:
@@ -72,7 +73,7 @@ class LinTS(LinearPolicy):
 
     def start(self, setting: Setting) -> LinTSState:
         """Return the state before the first round."""
-        return LinTSState(start_sampler(setting, self.ridge), self.scale)
+        return LinTSState(start_sampler(setting, ridge=self.ridge, diagonal=self.diagonal), self.scale)
 
 
 @inlinable

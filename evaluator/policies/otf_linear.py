@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import inlinable
-from evaluator.engine.kernels.ridge import LEAST_RIDGE, Ridge, block, row, squared_norm
+from evaluator.engine.kernels.ridge import LEAST_RIDGE, Regression, block, row, squared_norm
 from evaluator.policies.base import Setting, parameter
 from evaluator.policies.linear import (
     LinearPolicy,
@@ -115,7 +115,7 @@ class OTFLinUCB(LinearPolicy):
     def start(self, setting: Setting) -> OTFLinUCBState:
         """Return the state before the first round."""
         squared = self.width == "figures"
-        optimist = start_optimist(setting, ridge=self.ridge, squared=squared, ties=self.ties)
+        optimist = start_optimist(setting, ridge=self.ridge, diagonal=self.diagonal, squared=squared, ties=self.ties)
         missing = _start_missing(setting, exact=self.bonus == "exact", squared=squared)
         return OTFLinUCBState(optimist, missing, setting.coefficients, self.alpha, self.delta, self.ridge)
 
@@ -137,7 +137,7 @@ class OTFLinTS(LinearPolicy):
     def start(self, setting: Setting) -> OTFLinTSState:
         """Return the state before the first round."""
         missing = _start_missing(setting, exact=self.bonus == "exact", squared=self.width == "figures")
-        sampler = start_sampler(setting, self.ridge)
+        sampler = start_sampler(setting, ridge=self.ridge, diagonal=self.diagonal)
         return OTFLinTSState(sampler, missing, setting.coefficients, self.sigma0, self.delta, self.ridge)
 
 
@@ -152,13 +152,13 @@ def _start_missing(setting: Setting, *, exact: bool, squared: bool) -> MissingFe
 
 
 @inlinable
-def _norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int, squared: bool) -> float:
+def _norm(ridge: Regression, b: int, vectors: npt.NDArray[np.floating], r: int, squared: bool) -> float:
     norm = squared_norm(ridge, b, vectors, r)
     return norm if squared else math.sqrt(norm)
 
 
 @inlinable
-def _missing_total(missing: MissingFeedback, ridge: Ridge) -> float:
+def _missing_total(missing: MissingFeedback, ridge: Regression) -> float:
     """Return the sum over the last m displays for this round's decision."""
     if missing.norms.shape[0] > 0:
         return max(missing.total[0], 0.0)
@@ -169,7 +169,7 @@ def _missing_total(missing: MissingFeedback, ridge: Ridge) -> float:
 
 
 @inlinable
-def _learn_display(missing: MissingFeedback, ridge: Ridge, vectors: npt.NDArray[np.floating], action: int) -> None:
+def _learn_display(missing: MissingFeedback, ridge: Regression, vectors: npt.NDArray[np.floating], action: int) -> None:
     """Put a display into the ring, and then into V."""
     r = row(vectors, action)
     b = block(ridge, action)

@@ -83,7 +83,7 @@ def resolve(spec: str, *, files: bool = True) -> Any:
     Examples
     --------
     >>> resolve("otflinucb:alpha=0.1")
-    OTFLinUCB(alpha=0.1, delta=0.1, ridge=1.0, width='figures', bonus='buffered', ties='random')
+    OTFLinUCB(diagonal=False, alpha=0.1, delta=0.1, ridge=1.0, width='figures', bonus='buffered', ties='random')
     >>> resolve("Delayed_UCB").spec
     'delayed-ucb'
     """
@@ -188,6 +188,8 @@ def _as_named(name: str, known: Iterable[str]) -> str | None:
 def _type_text(hint: Any) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return " | ".join(map(str, typing.get_args(hint)))
+    if hint is bool:
+        return "false | true"
     return str(getattr(hint, "__name__", hint))
 
 

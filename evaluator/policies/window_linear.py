@@ -100,7 +100,9 @@ class _WindowLinUCB(LinearPolicy):
         """Return what both states hold."""
         held = min(setting.window, setting.horizon) + 1
         return {
-            "optimist": start_optimist(setting, ridge=self.ridge, squared=self.width == "figures", ties=ties),
+            "optimist": start_optimist(
+                setting, ridge=self.ridge, diagonal=self.diagonal, squared=self.width == "figures", ties=ties
+            ),
             "vectors": np.zeros((held, setting.dimension)),
             "actions": np.zeros(held, np.int64),
             "rounds": np.zeros(1, np.int64),

@@ -196,7 +196,7 @@ def text_frames(
 ) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of a table of text, some rows at a time, with `CELLS` where rows have another width.
 
-    They are text, but for `numbers`, up to the rows where a cell of these is none.
+    They are text, but for `numbers`, each up to the rows where a cell of it is none.
 
     Rows end at newlines outside of quotes. Empty lines at the end are no rows, unless a row is a single cell. Raises
     SourceError if a row is too long, or if text is no text.
@@ -210,20 +210,26 @@ def text_frames(
     widths = Widths(header.delimiter, width)
     typed = {name: numbers[column] for name, column in places.items() if column in numbers and name != last}
 
-    def read(text: bytes) -> pl.DataFrame:
+    def parse(text: bytes, typed: Mapping[str, pl.DataType]) -> pl.DataFrame:
         lazy = pl.scan_csv(
             text,
             separator=header.delimiter,
             schema={**dict.fromkeys(names, pl.String()), **typed},
             truncate_ragged_lines=True,  # `Widths` tells
         )
+        return lazy.select(list(dict.fromkeys([*places, last]))).collect()
+
+    def read(text: bytes) -> pl.DataFrame:
         try:
-            return lazy.select(list(dict.fromkeys([*places, last]))).collect()
+            return parse(text, typed)
         except pl.exceptions.ComputeError:
             if not typed:
                 raise
-        typed.clear()
-        return read(text)
+        frame = parse(text, {})
+        broken = [name for name, kind in typed.items() if not _are_numbers(frame[name], kind)]
+        for name in broken or list(typed):
+            del typed[name]
+        return frame
 
     for piece in _whole_rows(path, encoding, header, top, single=width == 1):
         frame = read(piece) if b'"' not in piece else None
@@ -240,6 +246,11 @@ def text_frames(
             yield from rows.iter_slices(_ROWS)
             if limit is not None and (limit := limit - rows.height) <= 0:
                 return
+
+
+def _are_numbers(cells: pl.Series, kind: pl.DataType) -> bool:
+    filled = cells.set(cells == "", None)
+    return filled.cast(kind, strict=False).null_count() == filled.null_count()
 
 
 def _with_cells(frame: pl.DataFrame, wrong: dict[int, int], width: int) -> pl.DataFrame:

@@ -13,4 +13,4 @@ a busy machine slows all of it alike; quote ratios, not speeds.
 
 from __future__ import annotations
 
-SECTIONS = ("contextual", "arms", "windows", "many_actions", "catalogue", "compare")
+SECTIONS = ("contextual", "arms", "windows", "long_vectors", "many_actions", "catalogue", "compare")

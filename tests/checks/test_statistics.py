@@ -8,7 +8,15 @@ from scipy import stats
 
 from evaluator.checks.coordinates import cut_contexts, hashes
 from evaluator.checks.counters import EqualRowPairs
-from evaluator.checks.significance import chi_square_tail, homogeneity, normal_tail, pearson, weighted_pearson
+from evaluator.checks.significance import (
+    GroupTest,
+    chi_square_tail,
+    homogeneity,
+    judge,
+    normal_tail,
+    pearson,
+    weighted_pearson,
+)
 from evaluator.checks.tables import CheckInput, Tables, VectorMoments, count
 from evaluator.checks.timeline import asked_of_timeline, follow_up, read_timeline
 from evaluator.estimates.simultaneous import holm
@@ -49,6 +57,24 @@ def test_homogeneity_is_scipys_with_equal_groups() -> None:
     right = stats.chi2_contingency(counts)
     found = homogeneity(counts, what="")
     assert (found.statistic, found.df) == (pytest.approx(right.statistic), pytest.approx(right.dof))
+
+
+def test_judging_many_tests_compares_no_two_of_them() -> None:
+    compared = 0
+
+    class Family(str):
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return super().__eq__(other)
+
+        __hash__ = str.__hash__
+
+    tests = [GroupTest("", Family(f"{i // 2}"), 1.0 + i % 2 / 1000, 1.0, 10.0) for i in range(1000)]
+    outcome = judge(tests, 0.05)
+    assert outcome is not None
+    assert outcome.effect == pytest.approx(np.sqrt(0.001 / 20))
+    assert compared < 10 * len(tests)
 
 
 def test_weighted_pearson_is_pearson_with_one_propensity_an_action() -> None:

@@ -31,7 +31,7 @@ def prepare() -> None:
     result_files.charts_of = lambda result: {"cdf": {}, "density": {}}
     result_files.pictures = lambda charts: dict.fromkeys(charts, b"a picture")
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(app)
+    list(typer.main.get_command(app).commands.values())  # type: ignore[attr-defined]
     kept.software = runs.software = loaded
     loaded()
     catalogue()

@@ -93,6 +93,8 @@ def another(policy: Policy, name: str) -> object:
     value = getattr(policy, name)
     if typing.get_origin(hint) is typing.Literal:
         return next(choice for choice in typing.get_args(hint) if choice != value)
+    if hint is bool:
+        return not value
     if hint is int or hint == int | str:
         return value + 1
     if hint == str | None:
@@ -116,8 +118,9 @@ def check_unknown_parameter_is_refused(policy: Policy) -> None:
 
 def check_wrong_types_are_refused(policy: Policy) -> None:
     for name in policy.parameters:
-        words = str in typing.get_args(typing.get_type_hints(type(policy))[name])
-        for wrong in (True, [], *([] if words else ["word"]), 1j):
+        hint = typing.get_type_hints(type(policy))[name]
+        words = str in typing.get_args(hint)
+        for wrong in (1 if hint is bool else True, [], *([] if words else ["word"]), 1j):
             with pytest.raises(ParameterError, match=rf"^{policy.name}: parameter {name}\b"):
                 as_policy(type(policy), {name: wrong})
 

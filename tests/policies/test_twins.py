@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests.policies.variants import (
     CDFS,
     DELAYED,
     DELAYED_DRAWS,
+    DIAGONAL,
     DISCARDING,
     INDEX,
     LAYOUTS,
@@ -131,6 +133,26 @@ def test_patient_policies(spec: str, window: int) -> None:
 @pytest.mark.parametrize("spec", LINEAR)
 def test_linear_policies(spec: str, layout: Layout) -> None:
     agree(spec, random_rounds(layout, seed=3), sampler="rejection", window=25)
+
+
+@crossed("spec, layout", DIAGONAL, LAYOUTS)
+def test_diagonal_policies(spec: str, layout: Layout) -> None:
+    agree(spec, random_rounds(layout, seed=15), sampler="rejection", window=25)
+
+
+@pytest.mark.parametrize("spec", DIAGONAL)
+def test_a_diagonal_is_the_whole_where_each_vector_has_one_element(spec: str) -> None:
+    # Of a category a context is, and of a number whose unit says where it stands.
+    rounds = random_rounds("contexts", seed=16, dimension=3)
+    at = np.arange(len(rounds)) % 3
+    vectors = np.where(np.arange(3) == at[:, None, None], 0.5 + rounds.vectors.max(axis=2, keepdims=True), 0.0)
+    rounds = replace(rounds, vectors=vectors)
+    whole, diagonal = (
+        run(resolve(one), setting_for(rounds, window=25), rounds, sampler="rejection", seed=5)
+        for one in (spec.replace("diagonal=true,", ""), spec)
+    )
+    assert len(whole.displays) > 50
+    np.testing.assert_array_equal(whole.displays, diagonal.displays)
 
 
 @crossed("spec, layout, window", WINDOWED, LAYOUTS, WINDOWS)

@@ -1,5 +1,7 @@
 """Linear policies, delay-naive: every regression solved densely, from all displays, at every round.
 
+With the diagonal of V alone, each display and each conversion is a step of its own, in the order they are told in.
+
 Disjoint arms (all see one context x) are the shared model with vectors e_k ⊗ x, of length K d.
 """
 
@@ -16,11 +18,15 @@ class LinearTwin(Twin):
     """V = ridge I + Σ a a' over all displays, B = Σ value a over the conversions seen, theta^ = V⁻¹ B."""
 
     contextual = True
+    # Whether the regression waits with a display, so that a diagonal one is told of it in another place.
+    waits = False
 
     def __init__(self, setting: Setting, **parameters: object) -> None:
         super().__init__(setting, **parameters)
         self.dimension = setting.dimension * (setting.n_actions if setting.rows == 1 else 1)
         self.shown: list[Floats] = []
+        self.precision = np.full(self.dimension, float(parameters["ridge"]))
+        self.mean = np.zeros(self.dimension)
 
     def embed(self, vectors: Floats, action: int) -> Floats:
         if self.setting.rows == 1:
@@ -30,6 +36,25 @@ class LinearTwin(Twin):
     def displayed(self, vectors: Floats, action: int) -> None:
         super().displayed(vectors, action)
         self.shown.append(self.embed(vectors, action))
+        if not self.waits:
+            self.enter(len(self.shown) - 1)
+
+    def converted(self, vector: Floats, action: int, delay: int, value: float) -> None:
+        super().converted(vector, action, delay, value)
+        if not self.waits:
+            self.credit(*self.conversions[-1])
+
+    def enter(self, s: int) -> None:
+        """Add display s: argmin over w of Σ q_i (w_i - mean_i)² + <w, x>², then q_i + x_i²."""
+        x, q = self.shown[s], np.diag(self.precision)
+        self.mean = np.linalg.solve(q + np.outer(x, x), q @ self.mean)
+        self.precision = self.precision + x**2
+
+    def credit(self, s: int, value: float) -> None:
+        """Add a conversion of a display that has entered: what it would have added to the mean of that minimum."""
+        x = self.shown[s]
+        before = np.diag(self.precision - x**2)
+        self.mean = self.mean + value * np.linalg.solve(before + np.outer(x, x), x)
 
     def gram(self) -> Floats:
         x = np.array(self.shown).reshape(-1, self.dimension)
@@ -39,8 +64,11 @@ class LinearTwin(Twin):
         return sum((value * self.shown[s] for s, value in self.conversions), np.zeros(self.dimension))
 
     def begin(self, rng: np.random.Generator) -> None:
-        self.v = self.gram()
-        self.theta = np.linalg.solve(self.v, self.moment())
+        if self.parameters["diagonal"]:
+            self.v, self.theta = np.diag(self.precision), self.mean
+        else:
+            self.v = self.gram()
+            self.theta = np.linalg.solve(self.v, self.moment())
 
     def estimates(self, vectors: Floats) -> Floats:
         return self.candidates(vectors) @ self.theta

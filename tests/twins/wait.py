@@ -6,12 +6,19 @@ import math
 
 import numpy as np
 
+from evaluator.policies.base import Setting
 from tests.twins.history import Floats
 from tests.twins.linear import LinearTwin
 from tests.twins.otf import confidence, theorem_width
 
 
 class WaitLinUCBTwin(LinearTwin):
+    waits = True
+
+    def __init__(self, setting: Setting, **parameters: object) -> None:
+        super().__init__(setting, **parameters)
+        self.learned = 0
+
     def closed(self) -> list[int]:
         return [s for s, age in enumerate(self.ages) if age >= self.setting.window]
 
@@ -29,6 +36,10 @@ class WaitLinUCBTwin(LinearTwin):
         return sum((value * self.shown[s] for s, value in self.entered()), np.zeros(self.dimension))
 
     def begin(self, rng: np.random.Generator) -> None:
+        for s in self.closed()[self.learned :]:
+            self.enter(s)
+            self.credit(s, sum(value for shown, value in self.conversions if shown == s))
+            self.learned += 1
         super().begin(rng)
         # Uniformly random play until the first conversion has entered.
         self.forced = None if self.entered() else int(rng.random() * self.setting.n_actions)
@@ -47,6 +58,28 @@ class WaitLinUCBTwin(LinearTwin):
 
 class NonambiguousLinUCBTwin(LinearTwin):
     """Least squares on the displays that have converted or, unless that means censored, whose window has closed."""
+
+    waits = True
+
+    def __init__(self, setting: Setting, **parameters: object) -> None:
+        super().__init__(setting, **parameters)
+        self.learned: set[int] = set()
+
+    def converted(self, vector: Floats, action: int, delay: int, value: float) -> None:
+        super().converted(vector, action, delay, value)
+        shown, _ = self.conversions[-1]
+        self.learn(shown)
+        self.credit(shown, value)
+
+    def learn(self, shown: int) -> None:
+        if shown not in self.learned:
+            self.enter(shown)
+            self.learned.add(shown)
+
+    def begin(self, rng: np.random.Generator) -> None:
+        for shown in self.entered():
+            self.learn(shown)
+        super().begin(rng)
 
     def entered(self) -> list[int]:
         in_time = {s for s, _ in self.conversions}

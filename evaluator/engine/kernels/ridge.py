@@ -10,6 +10,11 @@ The model is *shared* (one block; every action has its own vector, the action se
 (one block an action; all actions see the display's context). Disjoint is the shared model with vectors e_k ⊗ x, whose V
 is block diagonal, so nothing is lost by keeping the blocks apart.
 
+Vectors are long where features are many: then V may be replaced by its *diagonal*, and everything costs O(d) instead of
+O(d²). A display moves theta to the minimum of 1/2 Σ V_ii (theta_i - theta_i,before)² + 1/2 (<theta, a> - value)², and
+adds a_i² to V_ii: the update of Chapelle and Li 2011, Algorithm 3, for a squared loss. Equal to the whole V where each
+vector has one element that is not 0, such as a category; else what is said of correlated features together is lost.
+
 *Normals by number*, for draws of a posterior of which few are ever asked: number n of a key's stream, whichever others
 were asked for. Bits are those of SplitMix64 (Steele, Lea, Flood 2014): draw n is the n-th output of the generator that
 the key starts. A Weyl sequence passes through a finaliser (Stafford's variant 13) in which each bit of the input flips
@@ -22,6 +27,7 @@ function, algorithm AS 241, routine PPND16 (Wichura 1988): rational functions of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,12 +71,41 @@ class Ridge(NamedTuple):
             saved[f"{name}.factors"] = factors_of(saved.pop(f"{name}.inverse"))
 
 
+class DiagonalRidge(NamedTuple):
+    """State of the regression whose V is diagonal.
+
+    Parameters
+    ----------
+    precision
+        Diagonal of V of each block, shape (blocks, d).
+    theta
+        Estimate of each block, shape (blocks, d).
+    size
+        Tuple, as that of `Ridge`.
+    """
+
+    precision: npt.NDArray[np.float64]
+    theta: npt.NDArray[np.float64]
+    size: tuple[int, ...]
+
+
+Regression = Ridge | DiagonalRidge
+
+
 def start_ridge(blocks: int, dimension: int, ridge: float) -> Ridge:
     """Return the regression before data: V = ridge·I."""
     factors = np.zeros((blocks, dimension, dimension))
     factors[:] = np.eye(dimension) / ridge
     moment = np.zeros((blocks, dimension))
     return Ridge(factors, moment, moment.copy(), np.zeros(dimension), known_length(dimension))
+
+
+def start_regression(blocks: int, dimension: int, ridge: float, *, diagonal: bool) -> Regression:
+    """Return the regression before data, with the whole V or its diagonal alone."""
+    if not diagonal:
+        return start_ridge(blocks, dimension, ridge)
+    theta = np.zeros((blocks, dimension))
+    return DiagonalRidge(np.full_like(theta, ridge), theta, known_length(dimension))
 
 
 def factors_of(inverse: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -108,7 +143,7 @@ def row(vectors: npt.NDArray[np.floating], action: int) -> int:
 
 
 @inlinable
-def block(ridge: Ridge, action: int) -> int:
+def block(ridge: Regression, action: int) -> int:
     """Return the block of an action: its own in the disjoint model, the only one in the shared model."""
     return action if ridge.theta.shape[0] > 1 else 0
 
@@ -129,15 +164,42 @@ def predict(
 
 
 @inlinable
-def estimate_rewards(ridge: Ridge, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
+def estimate_rewards(ridge: Regression, vectors: npt.NDArray[np.floating], values: npt.NDArray[np.float64]) -> None:
     """Write <theta, a> of each action into `values`, shape (K,): 0 where nothing is known. O(K d)."""
     for k in range(values.shape[0]):
         values[k] = predict(ridge.theta, ridge.size, block(ridge, k), vectors, row(vectors, k))
 
 
-@inlinable
-def squared_norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> float:
-    """Return ||vectors[r]||² in V⁻¹ of block b, a sum of D (U' vectors[r])²: never negative. O(d²)."""
+def squared_norm(ridge: Regression, b: int, vectors: npt.NDArray[np.floating], r: int) -> float:
+    """Return ||vectors[r]||² in V⁻¹ of block b, a sum of D (U' vectors[r])²: never negative. O(d²), diagonal O(d)."""
+    found: float = _kernels(ridge).squared_norm(ridge, b, vectors, r)
+    return found
+
+
+def mean_and_norm(ridge: Regression, b: int, vectors: npt.NDArray[np.floating], r: int) -> tuple[float, float]:
+    """Return <theta[b], vectors[r]> and the squared norm, formed in one pass. O(d²), diagonal O(d)."""
+    found: tuple[float, float] = _kernels(ridge).mean_and_norm(ridge, b, vectors, r)
+    return found
+
+
+def add_display(ridge: Regression, b: int, vectors: npt.NDArray[np.floating], r: int) -> None:
+    """Add the display of vectors[r] to V (Bierman's update of the factors); theta follows. O(d²), diagonal O(d)."""
+    _kernels(ridge).add_display(ridge, b, vectors, r)
+
+
+def add_reward(ridge: Regression, b: int, vector: npt.NDArray[np.float64], value: float) -> None:
+    """Add the value of a conversion of a display that is in V; theta follows. O(d²), diagonal O(d)."""
+    _kernels(ridge).add_reward(ridge, b, vector, value)
+
+
+def sample_theta(
+    ridge: Regression, b: int, scale: float, rng: np.random.Generator, out: npt.NDArray[np.float64]
+) -> None:
+    """Write a draw of N(theta, scale²·V⁻¹) of block b into `out`, shape (d,): U D^½ is a root of V⁻¹. O(d²)."""
+    _kernels(ridge).sample_theta(ridge, b, scale, rng, out)
+
+
+def _squared_norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> float:
     factors = ridge.factors
     total = 0.0
     for i in range(length(ridge.size, vectors)):
@@ -148,9 +210,20 @@ def squared_norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int
     return total
 
 
-@inlinable
-def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> None:
-    """Add the display of vectors[r] to V (Bierman's update of the factors); theta follows. O(d²)."""
+def _mean_and_norm(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> tuple[float, float]:
+    theta, factors = ridge.theta, ridge.factors
+    mean = 0.0
+    norm = 0.0
+    for i in range(length(ridge.size, vectors)):
+        x = np.float64(vectors[r, i])
+        mean += theta[b, i] * x
+        for j in range(i):
+            x += factors[b, i, j] * np.float64(vectors[r, j])
+        norm += x * factors[b, i, i] * x
+    return mean, norm
+
+
+def _add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int) -> None:
     d = length(ridge.size, vectors)
     gain = ridge.scratch
     factors = ridge.factors
@@ -176,9 +249,7 @@ def add_display(ridge: Ridge, b: int, vectors: npt.NDArray[np.floating], r: int)
         ridge.theta[b, i] -= error * gain[i]
 
 
-@inlinable
-def add_reward(ridge: Ridge, b: int, vector: npt.NDArray[np.float64], value: float) -> None:
-    """Add a conversion's value to B; theta follows. O(d²)."""
+def _add_reward(ridge: Ridge, b: int, vector: npt.NDArray[np.float64], value: float) -> None:
     d = length(ridge.size, vector)
     factors = ridge.factors
     for i in range(d):
@@ -193,9 +264,7 @@ def add_reward(ridge: Ridge, b: int, vector: npt.NDArray[np.float64], value: flo
             ridge.theta[b, j] += factors[b, i, j] * x
 
 
-@inlinable
-def sample_theta(ridge: Ridge, b: int, scale: float, rng: np.random.Generator, out: npt.NDArray[np.float64]) -> None:
-    """Write a draw of N(theta, scale²·V⁻¹) of block b into `out`, shape (d,): U D^½ is a root of V⁻¹. O(d²)."""
+def _sample_theta(ridge: Ridge, b: int, scale: float, rng: np.random.Generator, out: npt.NDArray[np.float64]) -> None:
     d = out.shape[0]
     for i in range(d):
         x = rng.standard_normal() * math.sqrt(ridge.factors[b, i, i])
@@ -204,6 +273,91 @@ def sample_theta(ridge: Ridge, b: int, scale: float, rng: np.random.Generator, o
             out[j] += ridge.factors[b, i, j] * x
     for i in range(d):
         out[i] = ridge.theta[b, i] + scale * out[i]
+
+
+def _diagonal_norm(ridge: DiagonalRidge, b: int, vectors: npt.NDArray[np.floating], r: int) -> float:
+    total = 0.0
+    for i in range(length(ridge.size, vectors)):
+        x = np.float64(vectors[r, i])
+        total += x / ridge.precision[b, i] * x
+    return total
+
+
+def _diagonal_mean_and_norm(
+    ridge: DiagonalRidge, b: int, vectors: npt.NDArray[np.floating], r: int
+) -> tuple[float, float]:
+    mean = 0.0
+    norm = 0.0
+    for i in range(length(ridge.size, vectors)):
+        x = np.float64(vectors[r, i])
+        mean += ridge.theta[b, i] * x
+        norm += x / ridge.precision[b, i] * x
+    return mean, norm
+
+
+def _add_diagonal_display(ridge: DiagonalRidge, b: int, vectors: npt.NDArray[np.floating], r: int) -> None:
+    theta, precision = ridge.theta, ridge.precision
+    mean, norm = mean_and_norm(ridge, b, vectors, r)
+    error = mean / (1.0 + norm)
+    for i in range(length(ridge.size, vectors)):
+        x = np.float64(vectors[r, i])
+        theta[b, i] -= error * x / precision[b, i]
+        precision[b, i] += x * x
+
+
+def _add_diagonal_reward(ridge: DiagonalRidge, b: int, vector: npt.NDArray[np.float64], value: float) -> None:
+    # As if the value had come with the display: from V without it.
+    norm = 0.0
+    for i in range(length(ridge.size, vector)):
+        norm += vector[i] / _before(ridge.precision[b, i], vector[i]) * vector[i]
+    for i in range(length(ridge.size, vector)):
+        ridge.theta[b, i] += value / (1.0 + norm) * vector[i] / _before(ridge.precision[b, i], vector[i])
+
+
+@inlinable
+def _before(precision: float, x: float) -> float:
+    """Return an element of V before a display whose vector has x there; more than 0 whatever rounding has left."""
+    return max(precision - x * x, precision * 2.0**-52)
+
+
+def _sample_diagonal_theta(
+    ridge: DiagonalRidge, b: int, scale: float, rng: np.random.Generator, out: npt.NDArray[np.float64]
+) -> None:
+    for i in range(out.shape[0]):
+        out[i] = ridge.theta[b, i] + scale * (rng.standard_normal() / math.sqrt(ridge.precision[b, i]))
+
+
+class _Kernels(NamedTuple):
+    """What is done in another way by each kind of regression."""
+
+    squared_norm: Callable[..., Any]
+    mean_and_norm: Callable[..., Any]
+    add_display: Callable[..., Any]
+    add_reward: Callable[..., Any]
+    sample_theta: Callable[..., Any]
+
+
+_WHOLE = _Kernels(_squared_norm, _mean_and_norm, _add_display, _add_reward, _sample_theta)
+_DIAGONAL = _Kernels(
+    _diagonal_norm, _diagonal_mean_and_norm, _add_diagonal_display, _add_diagonal_reward, _sample_diagonal_theta
+)
+
+
+def _kernels(ridge: Regression) -> _Kernels:
+    return _DIAGONAL if isinstance(ridge, DiagonalRidge) else _WHOLE
+
+
+def _compile(name: str) -> Callable[..., Any]:
+    """Return what finds, at compile time, a kernel of a kind of regression."""
+
+    def find(ridge: Any, *asked: Any) -> Any:
+        return getattr(_DIAGONAL if ridge.instance_class is DiagonalRidge else _WHOLE, name)
+
+    return find
+
+
+for _name in _Kernels._fields:
+    overloads(globals()[_name])(_compile(_name))
 
 
 _WORD = 0xFFFF_FFFF_FFFF_FFFF

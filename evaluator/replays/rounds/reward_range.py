@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.log.reward_kinds import cost_events, extremes
-from evaluator.log.schema import to_numpy
+from evaluator.log.schema import firsts, to_numpy
 from evaluator.replays.rounds.survey import Survey
 
 RewardEnd = Literal["largest", "smallest"]
@@ -152,7 +152,7 @@ def _range_of(
     display: npt.NDArray[np.int64], value: npt.NDArray[np.float64], least: float | None, most: float | None
 ) -> RewardRange:
     """Return the range of a display's sum of events that go with no others, the bounds of which may be known."""
-    first = np.flatnonzero(np.diff(display, prepend=-1))
+    first = firsts(display)
     reward = np.add.reduceat(value, first) if len(first) else np.zeros(0)
     smallest, taken_back, sold, seen = 0.0, 0.0, 0.0, float(reward.max(initial=0.0))
     if (value < 0.0).any():

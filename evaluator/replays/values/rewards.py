@@ -18,7 +18,7 @@ from evaluator.estimates.confidence import Interval, SparseRewards, mean_interva
 from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
-from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, to_numpy
+from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, firsts, to_numpy
 from evaluator.options.deployment import EVENT, LOGGER
 from evaluator.replays.acceptance import AcceptedDisplays, SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.learned.policy import displays_of
@@ -136,7 +136,7 @@ def _summed(plan: ReplayPlan, share: npt.NDArray[np.float64] | None, used: int) 
 
 def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct values of an increasing array, and where each begins."""
-    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    first = firsts(ordered)
     return ordered[first], first
 
 

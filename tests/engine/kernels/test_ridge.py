@@ -11,15 +11,18 @@ import pytest
 from evaluator.engine.kernels.compiling import compiled_uncached
 from evaluator.engine.kernels.ridge import (
     LARGEST_CONDITION,
+    Regression,
     Ridge,
     add_display,
     add_reward,
     factors_of,
     known_length,
     length,
+    mean_and_norm,
     predict,
     sample_theta,
     squared_norm,
+    start_regression,
     start_ridge,
 )
 from tests.twins.linear import inverse_of
@@ -28,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @compiled_uncached
-def learn(ridge: Ridge, block: npt.NDArray[np.int64], vectors: Floats, value: Floats) -> None:
+def learn(ridge: Regression, block: npt.NDArray[np.int64], vectors: Floats, value: Floats) -> None:
     for i in range(len(vectors)):
         add_display(ridge, block[i], vectors, i)
         if value[i] != 0.0:
@@ -199,3 +202,41 @@ def test_order_of_displays_and_conversions_does_not_matter() -> None:
     for i in reversed(range(300)):
         add_reward(late, 0, vectors[i], value[i])
     np.testing.assert_allclose(at_once.theta, late.theta, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 9, 40])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 50.0])
+def test_a_diagonal_regression_is_a_row_of_small_dense_solves(d: int, ridge: float) -> None:
+    x, value = history(300, d, seed=7)
+    state = start_regression(1, d, ridge, diagonal=True)
+    learn(state, np.zeros(300, np.int64), x, value)
+    q, theta = np.full(d, ridge), np.zeros(d)
+    for one, reward in zip(x, value, strict=True):
+        # The minimum over w of Σ q_i (w_i - theta_i)² + (<w, one> - reward)².
+        theta = np.linalg.solve(np.diag(q) + np.outer(one, one), q * theta + reward * one)
+        q += one**2
+    np.testing.assert_allclose(state.theta[0], theta, rtol=1e-9, atol=1e-12)
+    for r in range(5):
+        norm = x[r] @ np.diag(1.0 / q) @ x[r]
+        assert squared_norm(state, 0, x, r) == pytest.approx(norm, rel=1e-12)
+        assert mean_and_norm(state, 0, x, r) == pytest.approx((theta @ x[r], norm), rel=1e-9)
+
+
+def test_a_diagonal_draw_has_the_variance_of_the_diagonal() -> None:
+    vectors, value = history(50, 4, seed=8)
+    state = start_regression(1, 4, 2.0, diagonal=True)
+    learn(state, np.zeros(50, np.int64), vectors, value)
+    rng, out = np.random.default_rng(9), np.empty((20_000, 4))
+    for draw in out:
+        sample_theta(state, 0, 0.5, rng, draw)
+    variance = 0.25 / (2.0 + (vectors**2).sum(axis=0))
+    n = len(out)
+    assert (abs(out.mean(axis=0) - state.theta[0]) < 4 * np.sqrt(variance / n)).all()
+    assert (abs(np.cov(out.T) - np.diag(variance)) < 4 * np.sqrt(2 * np.outer(variance, variance) / n)).all()
+
+
+def test_a_diagonal_stays_finite_where_one_display_outweighs_the_ridge() -> None:
+    state = start_regression(1, 2, 1e-8, diagonal=True)
+    learn(state, np.zeros(2, np.int64), np.array([[1e6, 1e6], [1e6, 0.0]]), np.array([1.0, 0.0]))
+    assert np.isfinite(state.theta).all()
+    assert state.theta[0] @ [1e6, 0.0] < 1.0
