@@ -22,7 +22,7 @@ from evaluator.options.deployment import PRESETS, Schedule, Span, parse_schedule
 from evaluator.options.shared import ClockName
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import execute
-from tests.logs import bernoulli_log, build_log
+from tests.logs import bernoulli_log, build_log, linear_log
 from tests.scheduled import DAY, START, Traffic, World, draw_log
 
 WORLD = World(traffic=Traffic(per_day=200, rhythm=0.9), means=(0.5, 0.4, 0.2), mean_delay=DAY / 2)
@@ -329,6 +329,15 @@ def test_what_a_deployment_explores_does_not_depend_on_how_a_log_is_read(
     )
     said = "the logging policy chooses" if explores.endswith("logger") else "actions are shown uniformly at random"
     assert any(said in str(line) for line in asked.findings)
+
+
+def test_a_linear_policy_explores_first_on_a_schedule() -> None:
+    """Its loop ended the process once: code that a piece of it calls was left out."""
+    log = linear_log(3000, n_actions=4, dimension=3, mean_delay=50.0, seed=1)
+    asked = plan(log, "linucb", explore_first=100, learn_every=100)
+    first = execute(asked)
+    assert first.rounds > 600
+    assert execute(asked, batch_size=37).trajectory.equals(first.trajectory)
 
 
 def test_rounds_of_the_logger_are_displays_accepted_with_one_probability_and_repeats_and_bootstraps_read_them() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
-from llvmlite.binding import Linkage
+from llvmlite.binding import Linkage, address_of_symbol
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -56,16 +56,25 @@ class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
 
 
 def _beneath(libraries: Iterable[Any]) -> list[Any]:
-    """Return some libraries, and those that the pieces among them call, directly or not, each once."""
-    found: dict[Any, None] = {}
-    waiting = list(libraries)[::-1]
-    while waiting:
-        library = waiting.pop()
-        if library not in found:
-            found[library] = None
-            if isinstance(library, _NotOptimised):
-                waiting += library._linking_libraries[::-1]
-    return list(found)
+    """Return some libraries, and those that the pieces among them call, directly or not, each once.
+
+    Each comes after all that name it: a module takes no function that nothing in it calls yet.
+    """
+    seen: set[Any] = set()
+    found: list[Any] = []
+
+    def add(library: Any) -> None:
+        if library in seen:
+            return
+        seen.add(library)
+        if isinstance(library, _NotOptimised):
+            for called in library._linking_libraries[::-1]:
+                add(called)
+        found.append(library)
+
+    for library in [*libraries][::-1]:
+        add(library)
+    return found[::-1]
 
 
 def _code_of(library: Any) -> Any:
@@ -86,6 +95,9 @@ class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
         linked, self._linking_libraries = self._linking_libraries, []
         super().finalize()
         self._linking_libraries = linked
+        called = (each.name for each in self._final_module.functions if each.is_declaration)
+        missing = [name for name in called if name.startswith("_Z") and address_of_symbol(name) is None]
+        assert not missing, f"no code for {missing[0]}, and a call of it would end the process"
 
     def _optimize_final_module(self) -> None:
         super()._optimize_final_module()
