@@ -112,8 +112,9 @@ def compare_command(
             stages = {**runs.totals, "Checking": len(source.log) if decides else 0}
             with o.progress("displays", stages, compiles=cluster is None, last="Comparing") as advance:
                 comparison = execute_comparison(
-                    plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance
-                )
+                    plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance,
+                    show_first=o.show_first,
+                )  # fmt: skip
         save_result(save, comparison, source, reading)
     finish(comparison, out, full=full, as_json=as_json)
     beside = () if comparison.check is None else comparison.check.findings

@@ -24,9 +24,10 @@ from evaluator.reports.command_words import use_command_words
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from evaluator.findings.finding import Finding
+    from evaluator.replays.result import ReplayResult
     from evaluator.reports.console import ReportConsole
     from evaluator.reports.document import Document
 
@@ -176,21 +177,36 @@ class _Work:
     """What a terminal shows of a command that works: what it does, how far it is, and at the end how long it took."""
 
     def __init__(self, console: Console) -> None:
+        from rich.live import Live
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         counts = TextColumn("{task.fields[amount]}")
         columns = (TextColumn("{task.description}"), BarColumn(20), counts, TimeRemainingColumn())
         self.console, self._began = console, time.monotonic()
-        self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        self._bar, self._first = Progress(*columns, console=console), ""
+        self._live = Live(
+            console=console, transient=True, redirect_stdout=False, refresh_per_second=10, get_renderable=self._shown
+        )
         self.do("Starting")
-        self._bar.start()
+        self._live.start(refresh=True)
+
+    def _shown(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(Text(self._first.rstrip()), self._bar) if self._first else self._bar
+
+    def show_first(self, text: str) -> None:
+        """Show lines above the bar, until it is taken off."""
+        self._first = text
+        self._live.refresh()
 
     def do(self, what: str, total: int | None = None) -> None:
         """Show what is done now, of a number of steps; None: no end is known."""
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
         self._task = self._bar.add_task(what, total=total, amount="")
-        self._bar.refresh()  # what takes less time than lies between two drawings is shown, too
+        self._live.refresh()  # what takes less time than lies between two drawings is shown, too
 
     def say(self, what: str) -> None:
         """Say in other words what is done now."""
@@ -205,12 +221,14 @@ class _Work:
         ends = accumulate(count or 0 for _, count in stages)
         stage = next((name for (name, _), end in zip(stages, ends, strict=True) if steps < end), last)
         other = stage != task.description
-        self._bar.update(self._task, description=stage, amount=f"{amount} {unit}", refresh=other)
+        self._bar.update(self._task, description=stage, amount=f"{amount} {unit}")
+        if other:
+            self._live.refresh()
 
     def stop(self, *, finished: bool) -> None:
         """Take it off the terminal; where the work is finished, say how long it took."""
         global work, bar_console
-        self._bar.stop()
+        self._live.stop()
         work = bar_console = None
         if finished:
             minutes, seconds = divmod(time.monotonic() - self._began, 60)
@@ -257,6 +275,17 @@ def doing(what: str) -> None:
     """Show what a command does now."""
     if work is not None:
         work.do(what)
+
+
+def show_first(results: Sequence[ReplayResult]) -> None:
+    """Show on a terminal what replays found, while logs are resampled; the report takes its place."""
+    if work is None:
+        return
+    from evaluator.reports.comparison import first_numbers
+    from evaluator.reports.terminal import text_of
+
+    width, height = work.console.size
+    work.show_first(text_of(first_numbers(results, most=max(height - 5, 1)), width=width))
 
 
 def _end_work() -> None:

@@ -84,8 +84,7 @@ def replay_command(
         from evaluator.comparisons.variant_runs import refuse_nothing_to_spread
 
         refuse_nothing_to_spread(chosen)
-    in_units = chosen.bootstrap > 0 and (out is not None or cluster is not None)
-    with kept_output(out, keeps=in_units) as (folder, save), new_file(save_policy) as save_learned:
+    with kept_output(out, keeps=chosen.bootstrap > 0) as (folder, save), new_file(save_policy) as save_learned:
         store = None
         if folder is not None:
             from evaluator.comparisons.kept import KeptResults
@@ -101,7 +100,7 @@ def replay_command(
                 compiles=cluster is None,
             ) as advance,
         ):
-            if in_units:
+            if chosen.bootstrap:
                 from evaluator.comparisons.log_places import place_of
                 from evaluator.comparisons.variant_runs import execute_in_jobs
 
@@ -109,8 +108,9 @@ def replay_command(
                     None if executor is None else place_of(source.log, named, reading_options(reading, chosen.keeps))
                 )
                 result = execute_in_jobs(
-                    plan, source.log, kept=store, executor=executor, place=place, advance=advance, say=o.note
-                )
+                    plan, source.log, kept=store, executor=executor, place=place, advance=advance, say=o.note,
+                    show_first=o.show_first,
+                )  # fmt: skip
             else:
                 result = execute(plan, advance=advance)
         save_result(save, result, source, reading)

@@ -128,6 +128,7 @@ def execute_comparison(
     log: Log | None = None,
     runs: VariantRuns | None = None,
     advance: Callable[[int], None] = lambda displays: None,
+    show_first: Callable[[Sequence[ReplayResult]], None] = lambda results: None,
 ) -> Comparison:
     """Replay all variants, in as few scans of their log as memory allows, and compare them with the `baseline`.
 
@@ -135,10 +136,10 @@ def execute_comparison(
     for one alone. `log` is the one that was read, before costs were taken off its rewards, to be checked; None for that
     of the plans. `runs` says what of the replays is there, who computes the rest, and where it is kept; None for all of
     them, in this process. `advance` is called with the number of displays read since the last call: of the replays
-    (`VariantRuns.totals`), then of all that are checked.
+    (`VariantRuns.totals`), then of all that are checked. `show_first` is that of `VariantRuns.run`.
     """
     runs = VariantRuns(plans) if runs is None else runs
-    results = runs.run(advance)
+    results = runs.run(advance, show_first)
     return compare_results(
         plans, results, baseline=baseline, rule=rule, look=look, log=log, resampled=runs.compared, advance=advance
     )

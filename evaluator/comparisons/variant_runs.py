@@ -201,11 +201,16 @@ class VariantRuns:
             "Resampling": sum(job.displays for job in resampled),
         }
 
-    def run(self, advance: Callable[[int], None] = lambda displays: None) -> list[ReplayResult]:
+    def run(
+        self,
+        advance: Callable[[int], None] = lambda displays: None,
+        show_first: Callable[[Sequence[ReplayResult]], None] = lambda results: None,
+    ) -> list[ReplayResult]:
         """Return the results of all variants, in their order.
 
-        `compared` then has what the resampled logs say of those that are compared, after the rounds of the common
-        horizon; of the logging policy after all of its own.
+        `show_first` is given what the replays found before any log is resampled. `compared` then has what the resampled
+        logs say of those that are compared, after the rounds of the common horizon; of the logging policy after all of
+        its own.
         """
         plans, total = self._plans, self.totals["Resampling"]
         for job, (found,) in self._finished(self._replays(), advance):
@@ -222,6 +227,8 @@ class VariantRuns:
         rounds = self._horizon.rounds if self._horizon else 0
         for i, values in self._values.items():
             self._values[i] = {b: of for b, of in values.items() if of[-1] == rounds}
+        if total and all(result.rounds for result in replayed):
+            show_first(replayed)
         if self._draws:
             self._close([i for i in range(len(plans)) if i not in self._results])
             lacking = [i for i, result in enumerate(replayed) if i not in self._results or self._own(result) is None]
@@ -387,11 +394,13 @@ def execute_in_jobs(
     place: LogPlace | None = None,
     advance: Callable[[int], None] = lambda displays: None,
     say: Callable[[str], None] = lambda sentence: None,
+    show_first: Callable[[Sequence[ReplayResult]], None] = lambda results: None,
 ) -> ReplayResult:
     """Replay a plan here, and then what it asks of resampled logs in jobs; the same to the bit as `execute`.
 
     The log is the one planned for, as it was read. Without an executor, whose workers find the log at a place, threads
-    of this process compute. `say` is told in a sentence what was found in the folder of kept jobs.
+    of this process compute. `say` is told in a sentence what was found in the folder of kept jobs, `show_first` as in
+    `VariantRuns.run`.
     """
     workers = None
     if executor is not None and place is not None:
@@ -403,7 +412,7 @@ def execute_in_jobs(
     # It is replayed anew whatever was kept: what a policy learned is not written.
     bare = execute(plan, advance=advance, resampled=False)
     runs = VariantRuns([plan], kept=kept, found=replace(found, results={}, bare={0: bare}), workers=workers)
-    return runs.run(advance)[0]
+    return runs.run(advance, show_first)[0]
 
 
 def scans(plans: Sequence[ReplayPlan], left: Sequence[int], work: int | None) -> list[list[int]]:

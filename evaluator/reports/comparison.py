@@ -95,6 +95,19 @@ def document(comparison: Comparison, layout: Layout) -> Document:
     return Document("compare", title, (*first, *why, *_all_sections(comparison, layout)))
 
 
+def first_numbers(results: Sequence[ReplayResult], *, most: int) -> Document:
+    """Return what is known of some replays while logs are resampled, with a line for each of at most so many."""
+    rows = [
+        (name, *measured(result.value), measured(result.uplift, sign=True)[0], f"{result.rounds:,}")
+        for name, result in zip(names_of(results), results[:most], strict=False)
+    ]
+    names = ("realised value", f"{results[0].value.level:.0%} interval", "over logging", "rounds")
+    table = grid([column("", "whole"), *(column(name, "number") for name in names)], rows)
+    left = [paragraph(f"{len(results) - most:,} more")] if len(results) > most else []
+    said = paragraph("Of these replays alone; intervals of expected values follow.")
+    return Document("compare", "First numbers", (section("First numbers", said, table, *left),))
+
+
 def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
     """Yield the ranked lines, the sections that options asked for, and what to read before trusting the numbers."""
     results, verdict = comparison.results, comparison.verdict

@@ -15,6 +15,7 @@ from evaluator.arguments import as_description
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.run import execute
+from tests.cli.runs import evaluate
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals")
 EARLY = """
@@ -65,6 +66,25 @@ def test_a_terminal_says_what_is_done_and_at_the_end_how_long_it_took() -> None:
     counts = [(int(a.replace(",", "")), int(b.replace(",", ""))) for a, b in re.findall(r"([\d,]+) of ([\d,]+)", shown)]
     assert counts
     assert all(done <= whole for done, whole in counts)
+
+
+@pytest.mark.parametrize("words", ["replay -p ucb1 --bootstrap 20", "compare -p ucb1,klucb"])
+def test_a_terminal_shows_the_first_numbers_before_logs_are_resampled(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result in the pipe is as without a terminal: what is shown first stands beside the bar, and goes with it."""
+    monkeypatch.setenv("COLUMNS", "100")
+    asked = [*words.split(), "--limit", "20000"]
+    out, shown = on_a_terminal(*asked)
+    assert out == evaluate(*asked).out
+    assert "First numbers" not in out
+    row = re.search(r"ucb1 +(0\.\d+) +\[0\.\d+, 0\.\d+\] +[+-]0\.\d+ +[\d,]+\s", shown)
+    assert row
+    assert row[1] in out
+    assert shown.find("Replaying") < shown.find("First numbers") < shown.rfind("Resampling") < shown.rfind("Finishing")
+    assert "First numbers" not in shown[shown.rfind("Took") :]
+    without = on_a_terminal(*asked, "--bootstrap", "0")[1] if "compare" in words else ""
+    assert "First numbers" not in without
 
 
 def test_what_fails_took_no_time() -> None:

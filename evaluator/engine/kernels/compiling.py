@@ -1,11 +1,14 @@
 """The only place that touches Numba's decorators: what is compiled, how, when, and who is told of it.
 
-*Fence.* Where Numba's version is not one that was tested, we do without what it does not promise (`TESTED`). What lies
+*Fence.* Where Numba's version is not one that was tested, we do without what it does not promise (`tested`). What lies
 behind that fence makes code faster; it never changes what is computed.
 
 *Ahead.* Numba compiles in one thread of a process, so loops that calls will need are compiled side by side in
 processes (`compile_ahead`). What is compiled goes to the cache, from which the calls take it. Nothing depends on a
 helping process: what one did not compile, the first call does.
+
+*When used.* Numba loads with the first loop. Pieces that are there before wait until then, so that what looks a policy
+up loads no compiler.
 """
 
 from __future__ import annotations
@@ -19,15 +22,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-
-import numba
-from numba.core import event
-from numba.core.errors import NumbaError
-from numba.extending import intrinsic, overload, register_jitable
-
-from evaluator.engine.kernels.code_cache import CodeCache, cache_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 # The versions with which the tests were run, from the first to the last; pyproject.toml installs none later.
@@ -46,27 +44,63 @@ def is_tested(version: str) -> bool:
     return numbers is not None and FIRST_TESTED <= (int(numbers[1]), int(numbers[2])) <= LAST_TESTED
 
 
-TESTED = is_tested(numba.__version__)
+@cache
+def tested() -> bool:
+    """Return whether Numba's version is one that was tested."""
+    import numba
 
-_LOOP: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-_PIECE: dict[str, Any] = {"forceinline": True}
-if TESTED:
-    from evaluator.engine.kernels.inlining import Loop, Piece
+    return is_tested(numba.__version__)
 
-    _LOOP |= {"pipeline_class": Loop, "no_cfunc_wrapper": True}
-    _PIECE |= {"pipeline_class": Piece}
+
+# Pieces that Numba was not told of yet; None once there was a loop.
+_waiting: list[Callable[[], object]] | None = []
+
+
+def _tell(piece: Callable[[], object]) -> None:
+    """Tell Numba of a piece, now or before the first loop."""
+    if _waiting is None:
+        piece()
+    else:
+        _waiting.append(piece)
+
+
+def _tell_all() -> None:
+    global _waiting
+    if _waiting is not None:
+        waiting, _waiting = _waiting, None
+        for piece in waiting:
+            piece()
+        import_module("evaluator.engine.kernels.instructions")
+
+
+@cache
+def _options() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return how loops are compiled, and pieces."""
+    loop: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    piece: dict[str, Any] = {"forceinline": True}
+    if tested():
+        from evaluator.engine.kernels.inlining import Loop, Piece
+
+        loop |= {"pipeline_class": Loop, "no_cfunc_wrapper": True}
+        piece |= {"pipeline_class": Piece}
+    return loop, piece
 
 
 def compiled(function: F) -> F:
     """Compile a loop, cached on disk and releasing the GIL. No fastmath: results do not depend on the build."""
+    from evaluator.engine.kernels.code_cache import CodeCache, cache_folder
+
     out = compiled_uncached(function)
-    out._cache = CodeCache(function, cache_folder(), lean=TESTED)  # type: ignore[attr-defined]
+    out._cache = CodeCache(function, cache_folder(), lean=tested())  # type: ignore[attr-defined]
     return out
 
 
 def compiled_uncached(function: F) -> F:
     """Compile a loop for user policies, whose edits no cache would see."""
-    out: F = numba.njit(**_LOOP)(function)
+    import numba
+
+    _tell_all()
+    out: F = numba.njit(**_options()[0])(function)
     return out
 
 
@@ -76,8 +110,14 @@ def inlinable(function: F) -> F:
     Only so does the caller's knowledge reach it, above all that its arrays are borrowed
     (`evaluator.engine.kernels.intrinsics`).
     """
-    out: F = register_jitable(**_PIECE)(function)
-    return out
+
+    def tell() -> None:
+        from numba.extending import register_jitable
+
+        register_jitable(**_options()[1])(function)
+
+    _tell(tell)
+    return function
 
 
 def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
@@ -85,13 +125,24 @@ def overloads(generic: Callable[..., Any]) -> Callable[[F], F]:
 
     What it picks is copied into its caller (see `inlinable`).
     """
-    # Not strict: Numba would compare the annotations of the two signatures too.
-    decorate: Callable[[F], F] = overload(generic, strict=False, jit_options=_PIECE)
+
+    def decorate(pick: F) -> F:
+        def tell() -> None:
+            from numba.extending import overload
+
+            # Not strict: Numba would compare the annotations of the two signatures too.
+            overload(generic, strict=False, jit_options=_options()[1])(pick)
+
+        _tell(tell)
+        return pick
+
     return decorate
 
 
 def instruction(generator: Callable[..., Any]) -> Any:
     """Let compiled code call what the decorated function generates in the compiler's own language."""
+    from numba.extending import intrinsic
+
     return intrinsic(generator)
 
 
@@ -100,6 +151,8 @@ def why_not_compiled(error: Exception) -> str | None:
 
     None for an error that is none of compiling.
     """
+    from numba.core.errors import NumbaError
+
     if not isinstance(error, NumbaError):
         return None
     inner = re.split(r"Failed in .* \(step: .*\)\n", re.sub(r"\x1b\[[0-9;]*m", "", str(error)))[-1]
@@ -128,6 +181,9 @@ def announced(say: Callable[[str], None]) -> Iterator[None]:
 
     What the cache holds is not compiled and not announced.
     """
+    from numba.core import event
+
+    event.Listener.register(_Listener)
     listener = _Listener(say)
     event.register("numba:compile", listener)
     try:
@@ -136,7 +192,7 @@ def announced(say: Callable[[str], None]) -> Iterator[None]:
         event.unregister("numba:compile", listener)
 
 
-class _Listener(event.Listener):  # type: ignore[misc]  # Numba has no types
+class _Listener:
     """Hears of every function; of those that others need no word is said."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -144,19 +200,18 @@ class _Listener(event.Listener):  # type: ignore[misc]  # Numba has no types
         # Functions begun and not done. Numba compiles in one thread at a time.
         self._open = 0
 
-    def on_start(self, event: Any) -> None:
-        """Announce what is compiled for its own sake."""
+    def notify(self, event: Any) -> None:
+        """Announce what is compiled for its own sake, and that it is done."""
+        if event.is_end:
+            self._open -= 1
+            if self._open == 0:
+                self._say("")
+            return
         self._open += 1
         if self._open == 1:
             name = getattr(_thread, "name", "") or "the replay"
             kept = event.data["dispatcher"].stats.cache_path is not None
             self._say(f"Compiling {name}, once on this machine" if kept else f"Compiling {name}")
-
-    def on_end(self, event: Any) -> None:
-        """Announce that it is done."""
-        self._open -= 1
-        if self._open == 0:
-            self._say("")
 
 
 # Each holds a compiler, some 200 MB.
@@ -193,7 +248,11 @@ def compile_ahead(calls: Iterable[LoopCall], *, least: int = 2) -> list[str]:
         job = _missing(call)
         if job is not None:
             found.setdefault((job.where, job.types), job)
-    if not found or len(found) < least or not os.access(cache_folder(), os.W_OK):
+    if not found or len(found) < least:
+        return []
+    from evaluator.engine.kernels.code_cache import cache_folder
+
+    if not os.access(cache_folder(), os.W_OK):
         return []
     left = deque(found.values())
     helpers = [_Helper(left) for _ in range(min(_processors(), len(found), _MOST_HELPERS + 1) - 1)]
@@ -211,11 +270,13 @@ def compile_ahead(calls: Iterable[LoopCall], *, least: int = 2) -> list[str]:
 
 def _missing(call: LoopCall) -> _Job | None:
     """Return what has to be compiled for a call, if anything has, without compiling it."""
-    cache = getattr(call.loop, "_cache", None)
-    if not isinstance(cache, CodeCache):
+    from evaluator.engine.kernels.code_cache import CodeCache
+
+    kept = getattr(call.loop, "_cache", None)
+    if not isinstance(kept, CodeCache):
         return None
     types = tuple(call.loop.typeof_pyval(argument) for argument in call.arguments)
-    if types in call.loop.overloads or cache.holds(types, call.loop.targetctx):
+    if types in call.loop.overloads or kept.holds(types, call.loop.targetctx):
         return None
     module = call.loop.py_func.__module__
     name = next((name for name, value in vars(sys.modules[module]).items() if value is call.loop), None)
@@ -251,6 +312,8 @@ class _Helper(threading.Thread):
 
     def run(self) -> None:
         """Hand out jobs one by one."""
+        from evaluator.engine.kernels.code_cache import cache_folder
+
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):
@@ -275,6 +338,8 @@ class _Helper(threading.Thread):
 
 def help_out() -> None:
     """Compile what the process at the other end of stdin asks for, one after the other, and tell it of each."""
+    from evaluator.engine.kernels.code_cache import cache_folder
+
     wanted, done = sys.stdin.buffer, sys.stdout.buffer
     # Only the process that started this one writes to its input.
     if pickle.load(wanted) != str(cache_folder()):

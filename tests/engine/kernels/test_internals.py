@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[3]
 UNTESTED = """
 import json, numba
 numba.__version__ = "0.99.0"
-from evaluator.engine.kernels import compiling, intrinsics
+from evaluator.engine.kernels import compiling, instructions, intrinsics
 from evaluator import replay
 from tests.golden import replays
-assert not compiling.TESTED
-assert intrinsics._compile_prefetch(None, None, None) is intrinsics.prefetch
+assert not compiling.tested()
+assert instructions._compile_prefetch(None, None, None) is intrinsics.prefetch
 replays.ARMS, replays.LINEAR = ("ucb1",), ("linucb",)
 print(json.dumps(replays.found()))
 """
