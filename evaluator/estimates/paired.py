@@ -162,7 +162,15 @@ def shown_alone(
     shown_a: npt.NDArray[np.int64], shown_b: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return which rounds of A, and which of B, have displays that the other did not show; arguments as above."""
-    return rounds_of(shown_a, shown_b) < 0, rounds_of(shown_b, shown_a) < 0
+    of_a = rounds_of(shown_a, shown_b)
+    return of_a < 0, _unnamed(of_a, len(shown_b))
+
+
+def _unnamed(rounds: Ints, n: int) -> npt.NDArray[np.bool_]:
+    """Return which of n rounds are not among these, of which -1 is none, shape (n,)."""
+    alone = np.ones(n, np.bool_)
+    alone[rounds[rounds >= 0]] = False
+    return alone
 
 
 def rounds_of(displays: Ints, shown: Ints) -> Ints:
@@ -343,8 +351,8 @@ def _signed(
     shown_a: Ints, reward_a: Floats, shown_b: Ints, reward_b: Floats, *, shared: bool
 ) -> list[tuple[int, Floats]]:
     """Return (sign, |Y| in order) of each kind of display that may add to the difference."""
-    of_a, of_b = rounds_of(shown_a, shown_b), rounds_of(shown_b, shown_a)
-    alone_a, alone_b = of_a < 0, of_b < 0
+    of_a = rounds_of(shown_a, shown_b)
+    alone_a, alone_b = of_a < 0, _unnamed(of_a, len(shown_b))
     kinds = [(1, reward_a[alone_a]), (-1, reward_b[alone_b])]
     if shared:
         return kinds

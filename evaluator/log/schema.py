@@ -126,15 +126,15 @@ def consecutive(numbers: npt.NDArray[np.int64]) -> bool:
     )
 
 
-def firsts(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each distinct number begins among numbers that never fall.
+def firsts(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Return where each distinct number begins among numbers that never fall; None where no two are the same.
 
-    >>> firsts(np.array([0, 0, 3, 4, 4])).tolist()
-    [0, 2, 3]
+    >>> firsts(np.array([0, 0, 3, 4, 4])).tolist(), firsts(np.array([0, 3]))
+    ([0, 2, 3], None)
     """
     begins = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
-    return np.flatnonzero(begins)
+    return None if begins.all() else np.flatnonzero(begins)
 
 
 def _is_nested(kind: pa.DataType) -> bool:

@@ -5,7 +5,7 @@ Its format, which versions of it are read and what is verified when: ``docs/refe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
@@ -23,9 +23,10 @@ from evaluator.log import Log, LogMeta, Selection, StoredLog, find_breaches
 from evaluator.log.eligible import SetCodes, any_eligible, packed, sizes
 from evaluator.log.fingerprint import BLOCKS, BlockHashes, fingerprint_of, stored_hash
 from evaluator.log.log_files import LogFile, damaged, open_parquet, read_whole
-from evaluator.log.log_tables import CONVERSION, OUTCOME, code_kinds, mark_kind, merge_events
+from evaluator.log.log_tables import CONVERSION, OUTCOME, GatheredEvents, code_kinds, mark_kind, merge_events
 from evaluator.log.schema import (
     ACTION_SET,
+    BATCH,
     ELIGIBLE,
     KIND,
     OWN_COLUMNS,
@@ -161,15 +162,22 @@ def open_canonical(
     found = read_meta(folder)
     if limit is not None and not is_whole(limit, 1):
         raise UsageError(f"limit={limit}.", remedy="give the number of displays to read, at least 1.")
-    whole = _opened(folder, found)
+    # Of rows that are known to be sound those that stay are read alone.
+    later = found.facts is not None and actions is not None
+    whole = _opened(folder, found, events=not later)
     whole = whole.validated(vectors=False) if found.facts is None else whole.known_sound()
     log = whole if limit is None or limit >= len(whole) else first_displays(whole, limit)
-    log = log if actions is None else only_actions(log, actions)
+    if actions is not None:
+        parts = _event_parts(folder / EVENTS) if later else iter([log.events])
+        log = only_actions(log, actions, parts, found.files[EVENTS].rows if later else log.events.num_rows)
     return log.as_sound_as(whole)
 
 
-def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
-    """Return the log with all of its files verified but for the pages of the displays."""
+def _opened(folder: LogFolder, found: MetaFile, *, events: bool) -> StoredLog:
+    """Return the log with all of its files verified but for the pages of the displays, and without events if so asked.
+
+    Those events are the pages of a file that is verified all the same.
+    """
     if found.version >= SCHEMA_OF_PARTS:
         displays = {name for name in names_in(folder) if name.startswith("displays")}
         _refuse_others(folder, displays.difference(found.files))
@@ -178,13 +186,17 @@ def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
             check = check_end if name in found.displays else check_whole
             check(folder / name, file)
     earlier = (CONVERSIONS, *[OUTCOMES] * (OUTCOMES in found.files))
-    names = (*([EVENTS] if found.version >= SCHEMA_OF_KINDS else earlier), ACTIONS)
-    tables = {name: read_whole(folder / name) for name in names}
+    known, whole = [EVENTS] if found.version >= SCHEMA_OF_KINDS else earlier, found.facts is None
+    tables = {name: read_whole(folder / name) for name in (*(known if whole else ()), ACTIONS)}
     paths = [folder / name for name in found.displays]
     rows = {path.name: _rows(path) for path in paths}
-    for name, n in (*rows.items(), *((name, table.num_rows) for name, table in tables.items())):
+    read = {name: table.num_rows for name, table in tables.items()}
+    read |= {} if whole else {EVENTS: _rows(folder / EVENTS)}
+    for name, n in (*rows.items(), *read.items()):
         if name in found.files:
             check_rows(folder / name, n, found.files[name])
+    if not whole:
+        tables[EVENTS] = _read_events(folder / EVENTS, read[EVENTS]) if events else _no_events(folder / EVENTS)
     n_displays = sum(rows.values())
     selection, actions, facts = Selection(n_displays, n_displays), tables[ACTIONS], found.facts
     if facts is not None and (sum(facts.shown), len(facts.shown)) != (n_displays, actions.num_rows):
@@ -192,10 +204,37 @@ def _opened(folder: LogFolder, found: MetaFile) -> StoredLog:
     return StoredLog(paths, selection, events=_events(tables), actions=actions, meta=found.meta, facts=facts)
 
 
+def _read_events(path: LogFile, rows: int) -> pa.Table:
+    """Return the events of a file without missing cells: read whole, they would take twice the memory."""
+    gathered = GatheredEvents(_no_events(path).schema, rows)
+    for part in _event_parts(path):
+        gathered.add(part)
+    return gathered.table()
+
+
+def _no_events(path: LogFile) -> pa.Table:
+    """Return none of the events of a file."""
+    with open_parquet(path) as file:
+        return _coded(file.schema_arrow.empty_table())
+
+
+def _event_parts(path: LogFile) -> Iterator[pa.Table]:
+    """Yield the events of a file, some at a time; errors as `open_parquet`."""
+    with open_parquet(path, None) as file:
+        for batch in file.iter_batches(BATCH):
+            part = pa.Table.from_batches([batch])
+            part.validate(full=True)  # text that is none
+            yield _coded(part)
+
+
+def _coded(events: pa.Table) -> pa.Table:
+    return code_kinds(events) if KIND in events.column_names else events
+
+
 def _events(tables: Mapping[str, pa.Table]) -> pa.Table:
     """Return the events in the tables of a folder, of which earlier versions had conversions and others apart."""
     if EVENTS in tables:
-        return code_kinds(tables[EVENTS]) if KIND in tables[EVENTS].column_names else tables[EVENTS]
+        return _coded(tables[EVENTS])
     conversions, others = tables[CONVERSIONS], tables.get(OUTCOMES)
     return conversions if others is None else merge_events(conversions, code_kinds(others, OUTCOME))
 
@@ -236,9 +275,10 @@ def first_displays(log: StoredLog, n: int) -> StoredLog:
     return log.changed(selection=replace(log.selection, rows=n, kept=n), events=events)
 
 
-def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
+def only_actions(log: StoredLog, wanted: str | Sequence[str], events: Iterator[pa.Table], most: int) -> StoredLog:
     """Return the displays of some actions, as `evaluator.datasets.load` does while reading files.
 
+    The `events` of the log, `most` of them, come some at a time in their order; of those that go nothing is kept.
     Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
     the fewer actions where `evaluator.reading.kept_actions.kept_propensities` knows them. Errors of the choice are as
     of `evaluator.reading.kept_actions.choose_actions`.
@@ -264,21 +304,21 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str]) -> StoredLog:
     new_action[old] = np.arange(len(old), dtype=np.int32)
     kept = int(shown[old].sum())
     found = kept_propensities(log.meta.propensity, seen, old, choosable=_choosable(log, old))
-    events, begins = _renumbered(log, new_action)
+    stay, before, begins = _renumbered(log, new_action, events, GatheredEvents(log.events.schema, most))
     selection = replace(log.selection, kept=kept, new_action=new_action, propensity=found.of_action)
     selection.begins.append(begins)
-    conversions = int(mark_kind(events, CONVERSION).sum())
+    conversions = int(mark_kind(stay, CONVERSION).sum())
     counts = {
         **log.meta.counts,
         "displays_dropped_by_actions": len(log) - kept,
         "share_of_displays_kept": kept / len(log),
-        "conversions_dropped_by_actions": log.conversions.num_rows - conversions,
+        "conversions_dropped_by_actions": before - conversions,
         "displays": kept,
         "conversions": conversions,
     }
     return log.changed(
         selection=selection,
-        events=events,
+        events=stay,
         actions=log.actions.take(pa.array(old)).set_column(0, "action", pa.array(np.arange(len(old), dtype=np.int32))),
         meta=replace(
             log.meta,
@@ -308,22 +348,31 @@ def _choosable(log: StoredLog, actions: npt.NDArray[np.integer]) -> float | None
     return total
 
 
-def _renumbered(log: StoredLog, new_action: npt.NDArray[np.int32]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """Return the events of the kept displays, with the numbers these have among themselves, and `StoredLog.begins`."""
-    of, (rows, _) = to_numpy(log.events["display_id"]), log.begins
-    mine, number = np.zeros(len(of), np.bool_), [np.zeros(0, np.int64)]
-    before, begins = 0, np.zeros(len(rows), np.int64)
+def _renumbered(
+    log: StoredLog, new_action: npt.NDArray[np.int32], events: Iterator[pa.Table], gathered: GatheredEvents
+) -> tuple[pa.Table, int, npt.NDArray[np.int64]]:
+    """Return the events of the kept displays, with the numbers these have among themselves.
+
+    And the number of conversions of all the displays, and `StoredLog.begins`.
+    """
+    rows, _ = log.begins
+    before, conversions, begins = 0, 0, np.zeros(len(rows), np.int64)
+    waiting = next(events, None)
     for first, batch in log.batches(["action"]):
         kept = new_action[batch["action"]] >= 0
-        place = np.cumsum(kept)
-        low, high = np.searchsorted(of, [first, first + len(kept)])
-        at = of[low:high] - first
-        mine[low:high] = kept[at]
-        number.append(before - 1 + place[at[mine[low:high]]])
+        number = before - 1 + np.cumsum(kept)
+        more = True
+        while more and waiting is not None:
+            of = to_numpy(waiting["display_id"])
+            high = int(np.searchsorted(of, first + len(kept)))
+            passing, at, more = waiting.slice(0, high), of[:high] - first, high == len(of)
+            mine = np.flatnonzero(kept[at])
+            gathered.add(passing, mine, number[at[mine]])
+            conversions += int(mark_kind(passing, CONVERSION).sum())
+            waiting = next(events, None) if more else waiting.slice(high)
         begins += np.searchsorted(first + np.flatnonzero(kept), rows)
-        before += int(place[-1])
-    rest, column = log.events.filter(pa.array(mine)), log.events.schema.get_field_index("display_id")
-    return rest.set_column(column, "display_id", pa.array(np.concatenate(number))), np.stack([rows, begins])
+        before = int(number[-1]) + 1
+    return gathered.table(), conversions, np.stack([rows, begins])
 
 
 class DisplayWriter:

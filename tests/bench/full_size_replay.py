@@ -89,7 +89,7 @@ def floor(place: str, actions: str, policies: list[str]) -> float:
                 piece = LogPiece(first, {"action": action[kept]}, vectors, events)
                 thinned = thinnings.of(piece)
                 for run in runs:
-                    run.read(piece, thinned[_key(run, run.plan.matched)], None)
+                    run.read(piece, thinned[_key(run, run.plan.matched)], None, None)
                 low, first = high, first + len(kept)
     return time.process_time() - start
 

@@ -136,7 +136,7 @@ def test_parts_of_a_log_keep_their_events(tmp_path: Path, on_disk: bool) -> None
 
 def test_a_choice_of_actions_or_displays_renumbers_the_events(tmp_path: Path) -> None:
     log = stored(sound(), tmp_path / "log")
-    some = only_actions(log, ["a1", "a2"])
+    some = only_actions(log, ["a1", "a2"], iter([log.events]), log.events.num_rows)
     assert some.outcomes["display_id"].to_pylist() == [1, 1, 1, 2]
     assert some.outcomes["outcome"].to_pylist() == ["click", "unsubscribe", "unsubscribe", "click"]
     assert first_displays(log, 2).outcomes["display_id"].to_pylist() == [0]

@@ -155,8 +155,11 @@ class ReplayWindow:
         delay = on_clock(survey.delay, clock)
         if self.ticks is None:
             return delay  # compared with `rounds` as they are
+        within = survey.delay_ticks <= self.ticks
+        if within.all() and delay.max(initial=0) <= self.rounds:
+            return delay
         # One that spans more rounds than any did when the policy was told of them is not hidden for it.
-        return np.where(survey.delay_ticks <= self.ticks, np.minimum(delay, self.rounds), NO_WINDOW)
+        return np.where(within, np.minimum(delay, self.rounds), NO_WINDOW)
 
     def describe(self, clock: ReplayClock) -> str:
         """Return the window as it was asked for and, where the log has a time unit, in the other unit."""

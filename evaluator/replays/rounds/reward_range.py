@@ -153,15 +153,16 @@ def _range_of(
 ) -> RewardRange:
     """Return the range of a display's sum of events that go with no others, the bounds of which may be known."""
     first = firsts(display)
-    reward = np.add.reduceat(value, first) if len(first) else np.zeros(0)
+    reward = value if first is None else np.add.reduceat(value, first)
     smallest, taken_back, sold, seen = 0.0, 0.0, 0.0, float(reward.max(initial=0.0))
     if (value < 0.0).any():
-        taken_back, sold = (float(np.add.reduceat(np.maximum(sign * value, 0.0), first).max()) for sign in (-1.0, 1.0))
+        begins = np.arange(len(value)) if first is None else first
+        taken_back, sold = (float(np.add.reduceat(np.maximum(sign * value, 0.0), begins).max()) for sign in (-1.0, 1.0))
         _, lows, highs = extremes(display, value)
         smallest, seen = float(lows.min()), float(highs.max(initial=0.0))
     # What is bounded is the sum of all; a window may cut a refund off, and so count more than that.
     largest = seen if most is None else max(seen, most) if taken_back else most
-    earned = reward[reward > 0.0]
+    earned = reward if reward.min(initial=1.0) > 0.0 else reward[reward > 0.0]
     alike = len(earned) >= _MANY and bool(earned.min() == earned.max())
     return RewardRange(
         largest=float(largest),

@@ -139,7 +139,7 @@ class Survey:
         """The column of the vectors that dwarfs another, looked for once for all policies that read them."""
         return dwarfing_column(self.log)
 
-    @cached_property
+    @property
     def delay_ticks(self) -> npt.NDArray[np.int64]:
         """Delay of each conversion in ticks, shape (c,)."""
         when: npt.NDArray[np.int64] = to_numpy(self.log.conversions["time"]).astype(np.int64, copy=False)

@@ -100,7 +100,9 @@ class ArmSample:
 
     def __init__(self, plan: ReplayPlan) -> None:
         self._used = plan.rounds.used
-        self._converted = _distinct(plan.survey.display)[0]
+        display = plan.survey.display
+        first = firsts(display)
+        self._converted = display if first is None else display[first]
         self._arm = np.full(len(self._converted), -1, np.int32)
         self._rank = np.zeros(len(self._converted), np.int64)
         self._shown = np.zeros(plan.log.n_actions, np.int64)
@@ -130,14 +132,11 @@ def _summed(plan: ReplayPlan, share: npt.NDArray[np.float64] | None, used: int) 
     value = to_numpy(plan.log.conversions["value"]).astype(np.float64, copy=False)
     value = value if share is None else value * share
     c = int(np.searchsorted(plan.survey.display, used))
-    at, first = _distinct(plan.survey.display[:c])
-    return SparseRewards(used, at, np.add.reduceat(value[:c], first) if c else np.zeros(0))
-
-
-def _distinct(ordered: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct values of an increasing array, and where each begins."""
-    first = firsts(ordered)
-    return ordered[first], first
+    display, value = plan.survey.display[:c], value[:c]
+    first = firsts(display)
+    if first is None:  # each is the only one of its display: there may be millions
+        return SparseRewards(used, display, value)
+    return SparseRewards(used, display[first], np.add.reduceat(value, first))
 
 
 @compiled
@@ -181,6 +180,9 @@ class References:
         def rewards() -> SparseRewards:
             logged = logged_rewards(plan, rounds=0)
             # A sum of values that keeps the bounds may be beyond them by rounding.
+            least, most = logged.value.min(initial=bounds.lower), logged.value.max(initial=bounds.upper)
+            if (least, most) == bounds:
+                return logged
             return replace(logged, value=np.clip(logged.value, *bounds))
 
         return self._once(("kind", plan.survey, bounds, *_rewards_key(plan, 0)), rewards)
