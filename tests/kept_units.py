@@ -27,7 +27,7 @@ from tests.logs import build_log
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Way = Literal["right", "order of the log", "asked at each display", "first displays alone"]
+Way = Literal["right", "share of the units", "order of the log", "asked at each display", "first displays alone"]
 START = 1_772_445_600
 # Seconds between two displays, on average.
 PACE = 100.0
@@ -158,7 +158,7 @@ def live_regrets(
     *,
     runs: int,
     seed: int,
-    push_every: int = 1,
+    push_every: int | str = 1,
     way: Way = "right",
     first_alone: bool = False,
 ) -> Floats:
@@ -167,9 +167,11 @@ def live_regrets(
     Parameters
     ----------
     push_every
-        Rounds between two pushes, at which alone the policy learns; 1 for a policy that learns at each event.
+        Rounds between two pushes, or hours ("8h"); the policy learns at pushes alone. 1 for one that learns at each
+        event.
     way
-        "right", or the mistake of a replay.
+        "right"; or for a rollout on a share of the units, as large as the share that is accepted; or the mistake of a
+        replay.
     first_alone
         Return what a round is worth at displays where the policy was asked instead.
     """
@@ -179,10 +181,19 @@ def live_regrets(
         rows, due = _lived(world, setting.horizon, way, rng)
         due = np.where(due - np.arange(len(due)) > setting.window, len(due), due)
         regret, worth, asked = _play(
-            policy.start(setting), own, rows.asked, rows.luck, rows.expected, rows.vectors, due, push_every
-        )
+            policy.start(setting), own, rows.asked, rows.luck, rows.expected, rows.vectors, due,
+            _pushed(rows.shown_at, push_every), push_every != 1,
+        )  # fmt: skip
         out[run] = worth / asked if first_alone else regret
     return out
+
+
+def _pushed(shown_at: Floats, every: int | str) -> npt.NDArray[np.bool_]:
+    """Return before which rounds a push comes, shape (n,)."""
+    if isinstance(every, int):
+        return np.asarray(np.arange(len(shown_at)) % every == 0)
+    passed = (shown_at - shown_at[0]) // (3600.0 * int(every.removesuffix("h")))
+    return np.asarray(np.diff(passed, prepend=0.0) > 0)
 
 
 def _lived(world: World, horizon: int, way: Way, rng: np.random.Generator) -> tuple[Rows, Ints]:
@@ -205,6 +216,9 @@ def _lived(world: World, horizon: int, way: Way, rng: np.random.Generator) -> tu
     place[kept] = np.arange(horizon)
     late = np.searchsorted(log.shown_at, log.event_at, side="right") - 1 - np.arange(len(taken))
     rows = Rows._make(column[kept] for column in log)
+    if way == "share of the units":
+        due = np.searchsorted(rows.shown_at, rows.event_at, side="right") - 1
+        return rows._replace(asked=place[rows.asked]), due
     return rows._replace(asked=place[rows.asked]), np.arange(horizon) + late[kept]
 
 
@@ -217,7 +231,8 @@ def _play(
     expected: Floats,
     vectors: Floats,
     due: Ints,
-    push_every: int,
+    pushed: npt.NDArray[np.bool_],
+    scheduled: bool,
 ) -> tuple[float, float, int]:
     n = expected.shape[0]
     first = np.full(n, -1)  # conversions that fall into a round, named by their own rounds
@@ -227,9 +242,9 @@ def _play(
     passes = dispatch.ages(state)
     regret, worth, choices, known = 0.0, 0.0, 0, 0
     for r in range(n):
-        if r % push_every == 0:
+        if pushed[r]:
             while known < r:
-                if passes and push_every > 1:
+                if passes and scheduled:
                     dispatch.begin(state, own)
                 dispatch.shown(state, vectors[known], actions[known])
                 s = first[known]

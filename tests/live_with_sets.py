@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tests.worlds_with_sets import DIMENSION, Displays, Floats, Ints, Truths, World, offers
+from tests.worlds_with_sets import DIMENSION, Displays, Floats, Ints, Truths, World, offers, shown_with
 
 Way = Literal["rejection", "1/K", "a c per set", "keep", "queue", "discarded", "replaced", "shuffled"]
 
@@ -210,13 +210,15 @@ class Play:
             yield runs, self.rows.begin[runs] + i
 
 
-def live(world: World, policy: str, displays: int, served: Floats, seed: int) -> Lived:
+def live(world: World, policy: str, displays: int, served: Floats, seed: int, *, as_logger: int = 0) -> Lived:
     """Play a policy on campaigns of so many displays, over which the calendar runs.
 
     Parameters
     ----------
     served
         Probability with which each run serves a display, shape (R,): 1 for the whole calendar.
+    as_logger
+        First rounds of a run, in which the world's logger chooses and the policy only learns.
     """
     rng = np.random.default_rng([seed, world.seed, 1])
     run, at = np.nonzero(rng.random((len(served), displays)) < served[:, None])
@@ -224,7 +226,12 @@ def live(world: World, policy: str, displays: int, served: Floats, seed: int) ->
     delay = rng.geometric(1.0 / (1.0 + world.mean_delay), len(at)) - 1
     play = Play(world, policy, Rows(begin, *offers(world, at / displays, rng), rng.random(len(at)), delay))
     for runs, row in play.in_order():
-        play.round(runs, row, play.choose(runs, row, play.rows.eligible[row], rng))
+        action = play.choose(runs, row, play.rows.eligible[row], rng)
+        first = np.flatnonzero(play.learner.t[runs] < as_logger)
+        if len(first):
+            p = np.cumsum(shown_with(world, play.rows.context[row[first]], play.rows.eligible[row[first]]), axis=1)
+            action[first] = (rng.random((len(first), 1)) * p[:, -1:] >= p).sum(axis=1)
+        play.round(runs, row, action)
     return play.lived()
 
 

@@ -11,7 +11,7 @@ from evaluator.checks.tables import Tables
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column
 from evaluator.log.contract import has_eligibility
-from evaluator.replays.rounds.units import Units
+from evaluator.replays.kept_units import Units
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]

@@ -25,9 +25,9 @@ from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import KeptFor, parse_kept
+from evaluator.replays.kept_units import ALL_BUT_NOISE, Units, first_displays, read_units
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import surveys
-from evaluator.replays.rounds.units import ALL_BUT_NOISE, Units, first_displays, read_units
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import Count, JsonDocument, Positive, in_document
 from evaluator.results.tabular import NUMBER, TEXT, arrow_table

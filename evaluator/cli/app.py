@@ -125,6 +125,8 @@ app = App(
 GRACE = 0.6
 # How many objects Python makes before it looks for garbage, instead of 700: loading modules makes a million and none.
 _COLLECT_AFTER = 50_000
+# The allocator of Polars keeps freed memory for ten seconds, not for half a second: a conversion needs it again.
+_KEEP_FREED_MEMORY = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 _STOPPING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 
 
@@ -157,6 +159,7 @@ def main() -> None:
     """Run the command line; every error is one line on stderr, and ``--debug`` adds the traceback."""
     guard_streams()
     one_blas_thread_from_the_start()
+    os.environ.setdefault(*_KEEP_FREED_MEMORY)
     gc.set_threshold(_COLLECT_AFTER)
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)

@@ -148,17 +148,16 @@ def _running_sums(rewards: SparseRewards, upper: float, lower: float) -> tuple[f
     total, last = 0.0, 0.0
     for first in range(0, at.size, _BLOCK):  # there may be millions
         here = slice(first, first + _BLOCK)
-        x = value[here] / (upper - lower)
-        number: Floats = at[here].astype(np.float64) + 1.0
+        x, number = value[here] / (upper - lower), at[here].astype(np.float64) + 1.0
         sums = np.cumsum(np.concatenate(([total], x)))
         before, total = start + sums[:-1], float(sums[-1])
         of_rewards[here] = (x - before / number) ** 2
-        after: Floats = np.concatenate(([last + 1.0], number[:-1] + 1.0))
-        gap = _trigamma(after) - _trigamma(number)
+        gap = _trigamma(np.concatenate(([last + 1.0], number[:-1] + 1.0)))
+        gap -= _trigamma(number)
         of_gaps[first : first + number.size] = before**2 * gap
         last = float(number[-1])
     before, gap = start + np.array([total]), _trigamma(np.array([last + 1.0, rewards.n + 1.0]))
-    of_gaps[-1:] = before**2 * (gap[0] - gap[1])
+    of_gaps[-1:] = before**2 * -np.diff(gap)
     return float(before[0] - start), float(of_rewards.sum() + of_gaps.sum())
 
 

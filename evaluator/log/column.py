@@ -197,25 +197,26 @@ def read_groups(log: Log, by: str | None) -> tuple[Column, ...]:
     return tuple(_pooled(_as_column(*of), fewest=FEWEST * log.n_actions) for of in cut)
 
 
-def read_clusters(log: Log, by: str) -> Column:
+def read_clusters(log: Log, by: str, asked: str = CLUSTER_BY) -> Column:
     """Return the clusters of a log's displays, in the order of their first displays; those without a value are last.
 
     They are named by a column that the log keeps (``keep`` of `evaluator.datasets.load`), or by parts of the clock, cut
     at whole multiples of a duration: ``every:1d``, or ``every:5000`` where the log counts rounds. Or by several,
     crossed. Memory: 4 bytes a display and, meanwhile, the different values of the column. Raises ParameterError where
-    the log keeps no such column, or the duration does not fit its clock; the message names what it has.
+    the log keeps no such column, or the duration does not fit its clock; the message names what it has, and the option
+    with which it was `asked` for.
 
     >>> from evaluator import load
     >>> found = read_clusters(load("synthetic", limit=1000), "every:100")
     >>> found.count, found.unnamed
     (10, 0)
     """
-    parts = _parts(log, by, CLUSTER_BY, clock=True)
+    parts = _parts(log, by, asked, clock=True)
     code: npt.NDArray[Any] | None = None
     empty = np.zeros(len(log), np.bool_)
     for part in parts:
         if part.startswith(EVERY):
-            own, _ = _parts_of_clock(log, _ticks(log, part, CLUSTER_BY))
+            own, _ = _parts_of_clock(log, _ticks(log, part, asked))
         else:
             own, labels = _encoded(log.arrays(part), len(log))
             if None in labels:
@@ -243,7 +244,7 @@ def _parts(log: Log, name: str, asked: str, *more: str, clock: bool = False) -> 
             remedy = f"read or convert its source anew with `keep=['{part}']`"
             raise ParameterError(
                 f"{whose} keeps no column {part!r} (it keeps {', '.join(kept) or 'none'}).",
-                remedy=f"{remedy}; or take parts of the clock: every:1d." if clock else f"{remedy}.",
+                remedy=f"{remedy}; or take parts of the clock: every:1d." if asked == CLUSTER_BY else f"{remedy}.",
             )
         elif pa.types.is_nested(kind := log.schema.field(part).type):
             raise _no_groups(asked.format(name), part, kind)

@@ -236,7 +236,7 @@ def parse_kept(keep_for: str | None) -> KeptFor | None:
     how = "write the column that names the unit (user), or when it is asked anew (user@7d); none for nobody."
     if not column or (at and not length) or column.startswith("every:"):
         raise ParameterError(f"`keep_for={text!r}` names no units.", remedy=how)
-    span = _span(length, "keep_for", how) if at else None
+    span = _span(length, "keep_for", how, asked=text) if at else None
     if span is not None and span.none:
         raise ParameterError(f"`keep_for={text!r}` is out of range.", remedy=how)
     return KeptFor(text, column, span)
@@ -249,5 +249,7 @@ def _span(text: str, option: str, how: str, *, asked: str | None = None) -> Span
     try:
         return Span(None, parse_duration(text))
     except ParameterError as error:
-        what = "no schedule" if option != "keep_for" else "no duration"
+        what = {"keep_for": "no duration", "explore_first": "no number of rounds and no duration"}.get(
+            option, "no schedule"
+        )
         raise ParameterError(f"`{option}={(asked or text)!r}` is {what}.", remedy=how) from error

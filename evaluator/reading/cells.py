@@ -109,15 +109,21 @@ def parse(
         values = offset_minutes(text) if kind == "offset" else text.cast(TYPES[kind], strict=False)
     if values.null_count() == text.null_count():
         return Cells(_without_numbers(values, missing), None, aware)
+    # Only cells that are no value as they stand are read more closely: in most tables few are.
+    doubtful = (text.is_not_null() & values.is_null()).arg_true()
+    text = text.gather(doubtful)
     stripped = text.str.strip_chars()
     if kind not in ("datetime", "offset"):
         plain = stripped.str.replace(r"\.0+$", "") if kind in WHOLE else stripped
         if kind in _WORDS:
-            words = plain.str.to_lowercase()
-            plain = words.replace(_WORDS[kind]) if words.is_in(list(_WORDS[kind])).any() else plain
-        values = plain.cast(TYPES[kind], strict=False)
+            plain = plain.str.to_lowercase().replace(_WORDS[kind])
+        repaired = plain.cast(TYPES[kind], strict=False)
+        values = values.scatter(doubtful, repaired)
+        text = text.set(repaired.is_not_null(), None)
     text = text.set(stripped == "", None)  # a quoted nothing is nothing
-    return Cells(_without_numbers(values, missing), _left_over(text, values), aware)
+    unparsed = pl.Series(text.name, [None], dtype=pl.String).new_from_index(0, len(values)).scatter(doubtful, text)
+    lost = unparsed.null_count() < len(unparsed)
+    return Cells(_without_numbers(values, missing), unparsed if lost else None, aware)
 
 
 def in_calendar(column: pl.Series) -> bool:

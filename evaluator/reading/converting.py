@@ -35,7 +35,7 @@ def convert(
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
 
     Memory does not grow with the number of displays (`evaluator.reading.spec_tables.read_spec_tables` says what it
-    holds); the log returned reads them from `out`. Until it is done the folder takes some 20 bytes a display more, 36
+    holds); the log returned reads them from `out`. Until it is done the folder takes some 30 bytes a display more, 46
     where they have ids, what is read of a second table, and twice the columns read if it sorts.
 
     Parameters

@@ -68,8 +68,8 @@ class Chunks:
     optional
         Columns that a file may lack: they are missing on all of its rows.
     coded
-        Columns of categories that are read as codes: functions that give the codes of some values, and behind them that
-        of a missing one.
+        Columns of categories that are read as codes: functions that take n values and return their codes, and behind
+        them that of a missing one, shape (n + 1,).
 
     Raises
     ------

@@ -19,9 +19,9 @@ SHOWN = 3
 LINE, FILE = "__line", "__file"
 # In place of a column's name: the breach is of the row as a whole.
 ROW = ""
-_SAID = {"column": pl.String, "value": pl.String, "problem": pl.String}
-# Beside what a quarantine lists: what a message says behind the value.
-_FOUND = {FILE: pl.Int32, "line": pl.Int64, **_SAID, "more": pl.String}
+# What is recorded of a row in breach, with what a message says behind the value, and what is known of it at the end.
+_RECORDED = {FILE: pl.Int32, "line": pl.Int64, "value": pl.String, "more": pl.String}
+_FOUND = {**_RECORDED, "column": pl.String, "problem": pl.String}
 QUARANTINE = {name: pl.Int64 if name == "line" else pl.String for name in QUARANTINED}
 
 
@@ -61,7 +61,7 @@ class Breaches:
         if any(column == ROW for column, _ in broken):
             error = SourceError
         said = []
-        heads = {kind: pl.concat(found.tables).head(SHOWN).rows(named=True) for kind, found in broken.items()}
+        heads = {kind: found.table(*kind).head(SHOWN).rows(named=True) for kind, found in broken.items()}
         called = self._places([row for head in heads.values() for row in head])
         for (column, problem), found in broken.items():
             shown = str if column == ROW else repr
@@ -97,17 +97,9 @@ class Breaches:
             rows = rows.head(max(SHOWN - sum(t.height for t in found.tables), 0))
         if len(rows) == 0:
             return
-        column, problem = kind
-        where = frame.select(pl.col(FILE, LINE).gather(rows))
-        table = {
-            FILE: where[FILE],
-            "line": where[LINE],
-            "column": [column] * len(rows),
-            "value": cells.gather(rows).cast(pl.String),
-            "problem": [problem] * len(rows),
-            "more": None if more is None else more.gather(rows),
-        }
-        found.tables.append(pl.DataFrame(table, schema=_FOUND))
+        places = pl.DataFrame([frame[FILE], frame[LINE].alias("line"), cells.alias("value")])
+        table = (places if more is None else places.with_columns(more.alias("more")))[rows]
+        found.tables.append(table.cast({name: _FOUND[name] for name in table.columns}))
 
     def _places(self, breaches: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
         """Return what messages call the rows of some breaches, by file and line: each file is asked once."""
@@ -138,8 +130,7 @@ class Breaches:
 
     def table(self) -> pl.DataFrame:
         """Return one line per breach: file, line, or key of the row where it has no line, column, value, problem."""
-        tables = [table for found in self._found.values() for table in found.tables]
-        found = pl.concat([pl.DataFrame(schema=_FOUND), *tables])
+        found = pl.concat([pl.DataFrame(schema=_FOUND), *(found.table(*kind) for kind, found in self._found.items())])
         names = pl.Series("file", [self.files[i].name for i in found[FILE]], dtype=pl.String)
         keys = pl.Series("key", [None], dtype=pl.String).new_from_index(0, found.height)
         for i in found[FILE].unique():
@@ -155,7 +146,13 @@ class Breaches:
 class _Found:
     count: int = 0
     remedy: str = ""
+    # The file, line and value of rows, chunk by chunk, and what messages say behind the values, if anything.
     tables: list[pl.DataFrame] = field(default_factory=list)
+
+    def table(self, column: str, problem: str) -> pl.DataFrame:
+        """Return what a quarantine lists of the rows, and what messages say, with the columns of `_FOUND`."""
+        rows = pl.concat([pl.DataFrame(schema=_RECORDED), *self.tables], how="diagonal")
+        return rows.with_columns(column=pl.lit(column), problem=pl.lit(problem)).select(list(_FOUND))
 
 
 class CheckedRows:

@@ -80,7 +80,8 @@ class FileSpool:
             self.close()
             self._rows.append(0)
             self._parts.append(self._path.with_suffix(f".{len(self._parts)}.arrows"))
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            # Text shrinks to a fraction, numbers to two thirds: that costs more time than it saves.
+            options = pa.ipc.IpcWriteOptions(compression="lz4" if pl.String in frame.dtypes else None)
             self._writer = pa.ipc.new_stream(str(self._parts[-1]), table.schema, options=options)
             self._schema = table.schema
         self._writer.write_table(table)

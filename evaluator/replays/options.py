@@ -174,15 +174,7 @@ class BareReplayOptions(Options):
             "`reward='observed'` and `learn_every` or `learn_lag`",
             "what is observed by the horizon is told at each event: use `reward='eventual'`.",
         )
-        explores = parse_exploration(self.asked_deployment.get("explore_first")) is not None
-        _refuse_both(
-            explores and self.doubly_robust,
-            "`explore_first` and `doubly_robust`",
-            "the policy chooses nothing at the first displays.",
-        )
-        _refuse_both(
-            explores and self.sampler == "queue", "`explore_first` and `sampler='queue'`", "use `sampler='rejection'`."
-        )
+        parse_exploration(self.asked_deployment.get("explore_first"))
         parse_kept(self.keep_for)
         if self.delays_from is not None:
             known_share(self.delays_from)

@@ -22,6 +22,7 @@ from evaluator.log.schema import FEATURES, is_target
 from evaluator.options.deployment import Schedule
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
+from evaluator.replays.kept_units import KeptRounds
 from evaluator.replays.options import OBJECTIVE, ReplayOptions
 from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindow, followed_for
 from evaluator.replays.rounds.maturity import Maturity
@@ -29,7 +30,6 @@ from evaluator.replays.rounds.propensity import Propensities, Thinning
 from evaluator.replays.rounds.reward_range import RewardEnd, RewardRange
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.units import KeptRounds
 from evaluator.replays.warm_start import WarmStart
 from evaluator.results.in_notebooks import ShownInNotebooks
 from evaluator.results.json_documents import (
@@ -112,7 +112,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
         Thinning of the log in these rounds, where the logging policy chooses in them; None where actions are drawn
         uniformly.
     kept
-        When the displays of units that keep their action are rounds; None where no unit does.
+        Units that keep their action, and the rounds of their displays; None where no unit does.
     """
 
     survey: Survey

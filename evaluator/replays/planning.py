@@ -35,6 +35,7 @@ from evaluator.policies.registry import POLICIES, resolve
 from evaluator.policies.running import refuse_choosing_among
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.findings.plan import assumptions, check_clusters, describe_clusters, warn_of_kind, warnings
+from evaluator.replays.kept_units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.learned.policy import LearnedPolicy, displays_of
 from evaluator.replays.options import (
     OBJECTIVE,
@@ -74,7 +75,6 @@ from evaluator.replays.rounds.propensity import (
 from evaluator.replays.rounds.reward_range import RewardRange, reward_range
 from evaluator.replays.rounds.stream import EligibleSets, LogRounds, read_sets, told_events, vectors_of
 from evaluator.replays.rounds.survey import Survey, survey, surveys
-from evaluator.replays.rounds.units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
@@ -199,12 +199,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
     explores, as_logger = None, None
     if exploration is not None:
-        if exploration.as_logger and units is not None:
-            raise ParameterError(
-                f"`explore_first={exploration.text!r}` and `keep_for={units.asked.text!r}` exclude each other: "
-                "units that keep an action are accepted whole.",
-                remedy="explore uniformly, or with `keep_for='none'`.",
-            )
+        _refuse_exploring(exploration, options, sampler, units)
         explores, as_logger = _explores(log, exploration, surveyed, clock, sampler, matched, usable)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
     waits += 0 if units is None else horizon
@@ -575,6 +570,24 @@ def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begin
     ):  # fmt: skip
         if refused:
             raise ParameterError(f"{own}: {what}.", remedy=remedy)
+
+
+def _refuse_exploring(
+    exploration: Exploration, options: ReplayOptions, sampler: SamplerName, units: Units | None
+) -> None:
+    """Raise ParameterError at what excludes exploring first, be that asked for or what the log says."""
+    asked = f"`explore_first={exploration.text!r}`"
+    kept = f"`keep_for={'' if units is None else units.asked.text!r}`"
+    for refused, other, why, remedy in (
+        (sampler == "queue", "`sampler='queue'`", "each round is served from the queue of a choice",
+         "use `sampler='rejection'`, or `explore_first=0`."),
+        (options.doubly_robust, "`doubly_robust`", "the policy chooses nothing at the first displays",
+         "leave it out, or do not explore: `explore_first=0`."),
+        (exploration.as_logger and units is not None, kept, "units that keep an action are accepted whole",
+         "explore uniformly, or with `keep_for='none'`."),
+    ):  # fmt: skip
+        if refused:
+            raise ParameterError(f"{asked} and {other} exclude each other: {why}.", remedy=remedy)
 
 
 def _explores(

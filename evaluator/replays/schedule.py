@@ -218,8 +218,8 @@ class LivedSchedule:
     stale_rounds
         Rounds before a choice from which the policy had not learned yet: mean over the choices.
     stale_days
-        The same in days: on the live clock the time that they span, else at the mean rate of the traffic; null where
-        the log counts rounds.
+        Days that these rounds span, on the live clock or else at the mean rate of the traffic; null where the log
+        counts rounds.
     from_time, to_time
         Time of the first and of the last round on the live clock, in ticks; null where it has none.
     rounds_between_at_end

@@ -154,14 +154,14 @@ def _warnings(comparison: Comparison) -> list[Words]:
 
 
 def _assumptions(comparison: Comparison) -> list[Words]:
-    said: list[Sequence[str | Words]] = []
+    said: list[list[Wordable]] = []
     told = set()
     for one, inputs in zip(comparison.results, comparison.assumed, strict=True):
         lived = one.schedule and (one.schedule.learn_every, one.schedule.learn_lag)
         # Pushes of one schedule are alike but for the number of rounds: the first line speaks for all.
         own = [found for found in assumptions_of(one.findings) if found.code != PUSHES.name or lived not in told]
         told.add(lived)
-        said.append((*coded(own), *_given_to_policy(inputs)))
+        said.append([*coded(own), *_given_to_policy(inputs)])
     return _together(comparison.results, said)
 
 

@@ -72,6 +72,13 @@ print(json.dumps([time.perf_counter() - start, used.ru_utime + used.ru_stime, us
 """
 
 
+def run_process(*words: str) -> tuple[float, float, float]:
+    """Return seconds, processor seconds and peak MB of a command in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", CHILD, *words], check=True, capture_output=True, text=True)
+    seconds, processor, megabytes = json.loads(done.stdout)
+    return seconds, processor, megabytes
+
+
 def ids_of(rows: Ints) -> Ints:
     """Return the id of each row, in no order, none twice."""
     return (rows * 0x9E3779B97F4A7C1) % 2**62
@@ -144,8 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder) as temporary:
         spec = made(given.folder or Path(temporary), given.displays, given.conversions)
         convert = [sys.executable, "-m", "evaluator", "datasets", "convert", str(spec), str(Path(temporary) / "log")]
-        done = subprocess.run([sys.executable, "-c", CHILD, *convert], check=True, capture_output=True, text=True)
-        seconds, processor, megabytes = json.loads(done.stdout)
+        seconds, processor, megabytes = run_process(*convert)
     print("| displays | conversions | seconds | processor seconds | peak, MB |")
     print("|---|---|---|---|---|")
     print(f"| {given.displays:,} | {given.conversions:,} | {seconds:.0f} | {processor:.0f} | {megabytes:,.0f} |")

@@ -12,8 +12,6 @@ result. With ``--folder`` the files are looked for, and kept, there; else they v
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -29,7 +27,7 @@ from evaluator import load
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
 from evaluator.streams import mixed
-from tests.bench.convert_large import ACTIONS, CHILD, CITIES, GROUP, HOUR, SPEC, WEEK, ids_of, write
+from tests.bench.convert_large import ACTIONS, CITIES, GROUP, HOUR, SPEC, WEEK, ids_of, run_process, write
 
 Ints = npt.NDArray[np.int64]
 
@@ -105,10 +103,7 @@ def made(folder: Path, source: Source, conversions: int) -> Path:
 
 def measured(*words: str) -> tuple[float, float, float]:
     """Return seconds, processor seconds and peak MB of an ``evaluate`` command in a process of its own."""
-    command = [sys.executable, "-m", "evaluator", *words]
-    done = subprocess.run([sys.executable, "-c", CHILD, *command], check=True, capture_output=True, text=True)
-    seconds, processor, megabytes = json.loads(done.stdout)
-    return seconds, processor, megabytes
+    return run_process(sys.executable, "-m", "evaluator", *words)
 
 
 def row(what: str, how: str, parts: int, found: tuple[float, float, float], one: tuple[float, float, float]) -> str:

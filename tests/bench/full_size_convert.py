@@ -1,37 +1,21 @@
 """Time and memory of ``convert`` at full size: ``python -m tests.bench.full_size_convert [--folder twins]``.
 
-Converts twins of the Criteo attribution log, 4 and 16 million rows, each timed beside ``gzip -dc`` of the same file.
-With ``--folder`` the twins are looked for, and kept, there.
+Converts twins of the Criteo attribution log, 4 and 16 million rows, as a user would, in a process of its own; each is
+timed beside ``gzip -dc`` of the same file. With ``--folder`` the twins are looked for, and kept, there.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from evaluator.datasets import make
+from tests.bench.convert_large import run_process
+from tests.bench.convert_parts import measured
 
 SIZES = (4_000_000, 16_468_027)
 RUNS = 3
-CHILD = """
-import resource, sys
-from evaluator.datasets import convert
-convert("criteo_twin", sys.argv[2], path=sys.argv[1], overwrite=True)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-
-
-def seconds(words: list[object]) -> tuple[float, float, str]:
-    """Wall time, processor time and output of a process."""
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([str(w) for w in words], stdout=subprocess.PIPE, text=True, check=True)
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
 def main() -> None:
@@ -48,10 +32,11 @@ def main() -> None:
             if not file.exists():
                 make("criteo_twin", file, rows=rows)
             for _ in range(given.runs):
-                wall, cpu, _ = seconds(["sh", "-c", 'gzip -dc "$0" > /dev/null', file])
-                our_wall, our_cpu, peak = seconds([sys.executable, "-c", CHILD, file, Path(scratch) / "out"])
+                wall, cpu, _ = run_process("gzip", "-dc", str(file))
+                words = ["criteo_twin", str(Path(scratch) / "out"), "--overwrite", "--path", str(file)]
+                our_wall, our_cpu, peak = measured("datasets", "convert", *words)
                 times = f"{wall:>9.1f} ({cpu:4.1f}){our_wall:>9.1f} ({our_cpu:4.1f})"
-                print(f"{rows:>12,}{times}{our_wall / wall:>7.2f} ({our_cpu / cpu:.2f}){int(peak):>10,}")
+                print(f"{rows:>12,}{times}{our_wall / wall:>7.2f} ({our_cpu / cpu:.2f}){peak:>10,.0f}")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.options.deployment import KeptFor, Span
 from evaluator.policies import dispatch
+from evaluator.replays.kept_units import read_units
 from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.rounds.units import read_units
 from evaluator.replays.run import execute
 from evaluator.replays.values.resampled import ClusterDraws
 from evaluator.units import NO_WINDOW
@@ -306,7 +306,7 @@ def test_what_names_no_unit_is_refused_in_a_line_that_says_how_one_is_written(ke
         plan(LOG, "ucb1", keep_for=keep_for)
     said = str(refused.value)
     assert "\n" not in said
-    assert "keep_for" in said
+    assert f"keep_for='{keep_for}'" in said
     assert "user@7d" in said
 
 
@@ -322,7 +322,7 @@ def test_what_names_no_unit_is_refused_in_a_line_that_says_how_one_is_written(ke
         ({"repeats": 2}, "tear units apart"),
         ({"propensity": "estimate:context"}, "that of the first display decides"),
         ({"propensity": "estimate", "bootstrap": 20}, "cannot estimate the propensities of units anew"),
-        ({"keep_for": "account"}, "keeps no column 'account'"),
+        ({"keep_for": "account"}, "`keep_for='account'`: log 'test' keeps no column 'account'"),
         ({"keep_for": "user@500"}, "has times. Hint: give a duration: user@7d"),
     ],
 )

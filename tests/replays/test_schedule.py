@@ -383,17 +383,45 @@ def test_a_policy_file_says_by_which_schedule_it_learned_and_a_replay_by_another
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"explore_first": "soon"}, "`explore_first='soon'` is no schedule. Hint: write rounds"),
+        (
+            {"explore_first": "soon"},
+            "`explore_first='soon'` is no number of rounds and no duration. Hint: write rounds",
+        ),
         ({"explore_first": "2d:me"}, "`explore_first='2d:me'` does not say how to explore. Hint: write rounds"),
-        ({"explore_first": "soon:logger"}, "`explore_first='soon:logger'` is no schedule. Hint: write rounds"),
-        ({"explore_first": 10, "sampler": "queue"}, "exclude each other. Hint: use `sampler='rejection'`"),
-        ({"explore_first": 10, "doubly_robust": True}, "exclude each other"),
+        (
+            {"explore_first": "soon:logger"},
+            "`explore_first='soon:logger'` is no number of rounds and no duration. Hint: write rounds",
+        ),
     ],
 )
-def test_exploration_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+def test_what_is_no_exploration_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError) as refused:
         replay(LOG, "ucb1", **options)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sampler": "queue"}, "from the queue of a choice. Hint: use `sampler='rejection'`, or `explore_first=0`"),
+        ({"doubly_robust": True}, "chooses nothing at the first displays. Hint: leave it out, or do not explore"),
+    ],
+)
+def test_what_excludes_exploring_is_refused_be_it_asked_or_stated(options: dict[str, Any], said: str) -> None:
+    stated = LOG.changed(meta=dataclasses.replace(LOG.meta, deployment={"explore_first": "10"}))
+    for log, asked in ((LOG, {"explore_first": 10}), (stated, {})):
+        with pytest.raises(ParameterError) as refused:
+            replay(log, "ucb1", **options, **asked)
+        assert f"`explore_first='10'` and `{next(iter(options))}" in str(refused.value)
+        assert said in str(refused.value)
+        assert replay(log, "random", **options, **asked).rounds > 0  # learns nothing, and so explores nothing
+
+
+def test_a_replay_in_which_the_policy_chose_nothing_warns() -> None:
+    found = replay(LOG, "ucb1", explore_first=len(LOG)).findings
+    [finding] = [one for one in found if one.code == "only-explored"]
+    assert "ucb1 chose nothing" in str(finding)
+    assert "only-explored" not in {one.code for one in replay(LOG, "ucb1", explore_first=10).findings}
 
 
 def test_a_log_says_how_policies_are_deployed_on_it() -> None:

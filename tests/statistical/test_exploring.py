@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, ttest_ind
 
 from evaluator.delays.laws import geometric
 from evaluator.log import Log
@@ -24,8 +24,10 @@ from evaluator.replays.rounds.propensity import logger_thinning
 from evaluator.replays.run import execute
 from evaluator.simulations import BernoulliProblem, LinearProblem, simulate
 from evaluator.simulations.options import SimulateOptions
+from tests.live_with_sets import live
 from tests.logs import bernoulli_log, linear_log
 from tests.statistical.runs import regrets, replays, standard_error
+from tests.worlds_with_sets import World, make_displays, make_log
 
 ARMS = BernoulliProblem(name="arms", means=(0.2, 0.6, 0.4), laws=(geometric(50),))
 LINEAR = LinearProblem(name="linear", n_actions=4, dimension=3, laws=(geometric(50, start=1),))
@@ -130,3 +132,28 @@ def test_only_displays_accepted_alike_are_the_loggers_rounds(way: str) -> None:
     found = np.array([regret(seed) for seed in range(REPLAYED)])
     z = (found.mean() - (live.regret[-1] - before)) / np.hypot(live.regret_se[-1], standard_error(found))
     assert abs(z) < 4 if way == "right" else abs(z) > 5, z
+
+
+@pytest.mark.parametrize("way", ["right", "matched"])
+@pytest.mark.parametrize(
+    ("sets", "logger", "name", "displays"),
+    [("random", "popularity", "thompson", 6000), ("context", "softmax", "ucb1", 15_000),
+     ("calendar", "popularity", "linucb", 6000)],
+)  # fmt: skip
+def test_rounds_of_the_logger_are_live_where_eligible_actions_vary(
+    sets: str, logger: str, name: str, displays: int, way: str
+) -> None:
+    """Expected and seen rewards, sizes of sets and numbers of rounds are those of live runs; matched ones are not."""
+    world, options, explored = World(sets, logger, contextual=1.0, k=6), {"explore_first": "100:logger"}, 100
+    rows, served = [], []
+    for seed in range(40):
+        drawn = make_displays(world, displays, seed)
+        plan = plan_replay(make_log(world, drawn), resolve(name), ReplayOptions(seed=seed, **options))
+        replayed = execute(plan if way == "right" else WRONG[way](plan))
+        at = replayed.trajectory["display_id"].to_numpy()
+        value, size = drawn.expected[at, drawn.action[at]].mean(), drawn.eligible[at].sum(axis=1).mean()
+        rows.append((value, replayed.value.estimate, size, len(at)))
+        served.append(drawn.propensity.min())
+    lived = live(world, name, displays, np.repeat(served, 4), 1, as_logger=explored)
+    z = [ttest_ind(*both, equal_var=False).statistic for both in zip(np.array(rows).T, lived, strict=True)]
+    assert max(map(abs, z)) < 4 if way == "right" else abs(z[2]) > 5, z

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from evaluator.api import plan
@@ -26,8 +27,9 @@ class Cell(NamedTuple):
 
     world: World
     policy: str
-    push_every: int = 1
+    push_every: int | str = 1
     logger: tuple[float, ...] | None = None
+    clock: str = "traffic"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -36,8 +38,9 @@ class Cell(NamedTuple):
             "horizon": HORIZON,
             "delays": f"geometric:{self.world.mean_delay:.0f}",
             "sampler": "rejection",
+            "clock": self.clock,
             "keep_for": "user" if lapse is None else f"user@{lapse * PACE:.0f}s",
-            **({"learn_every": self.push_every} if self.push_every > 1 else {}),
+            **({"learn_every": self.push_every} if self.push_every != 1 else {}),
         }
 
     def log(self, seed: int) -> Log:
@@ -57,6 +60,10 @@ CELLS = [
     Cell(LAPSING, "ucb1", push_every=300),
     Cell(LINEAR, "linucb"),
     Cell(LINEAR, "otflinucb", push_every=100),
+    Cell(FEW, "ucb1", push_every="8h"),
+    Cell(LAPSING, "klucb", push_every="8h", logger=(0.25, 0.35, 0.4)),
+    Cell(FEW, "thompson", clock="wall"),
+    Cell(FEW, "ucb1", push_every="8h", clock="wall"),
 ]
 
 
@@ -68,10 +75,22 @@ def live(cell: Cell, way: Way = "right") -> Floats:
     )
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.policy} {cell.push_every} {cell.world.lapse}")
+@pytest.mark.parametrize(
+    "cell", CELLS, ids=lambda cell: f"{cell.policy} {cell.push_every} {cell.world.lapse} {cell.clock}"
+)
 def test_a_replay_of_kept_units_is_the_live_run(cell: Cell) -> None:
     [replayed] = replays(cell.log, [cell.policy], runs=REPLAYED, **cell.options)
-    z = off(regrets(replayed, HORIZON), live(cell))
+    z = off(regrets(replayed, HORIZON), live(cell, "right" if cell.clock == "traffic" else "share of the units"))
+    assert abs(z) < 4, z
+
+
+def test_first_displays_have_a_value_of_their_own() -> None:
+    cell = Cell(FEW, "thompson")
+    [replayed] = replays(cell.log, [cell.policy], runs=REPLAYED, **cell.options)
+    groups = [result.segments[0].groups for result in replayed]
+    assert {of[0].label for of in groups} == {"first display"}
+    asked = live_regrets(resolve("thompson"), cell.setting, FEW, runs=LIVE, seed=1, first_alone=True)
+    z = off(np.array([of[0].value.estimate for of in groups]), asked)
     assert abs(z) < 4, z
 
 

@@ -19,13 +19,13 @@ from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
 from evaluator.options.deployment import exploring_words
 from evaluator.policies.base import Need
+from evaluator.replays.kept_units import ALL_BUT_NOISE
 from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
 from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
 from evaluator.replays.rounds.reward_range import RewardRange
 from evaluator.replays.rounds.survey import Survey
-from evaluator.replays.rounds.units import ALL_BUT_NOISE
 from evaluator.replays.support import (
     binding_display,
     gap_warnings,

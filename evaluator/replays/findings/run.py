@@ -248,7 +248,14 @@ def meaning(plan: ReplayPlan, rounds: int, live_days: float | None) -> tuple[str
 
 
 def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int) -> Iterator[Finding]:
-    """Yield when the policy learned, and what no replay can know of that."""
+    """Yield whether the policy chose at all, when it learned, and what no replay can know of that."""
+    if plan.explores is not None and 0 < rounds <= plan.explores.rounds:
+        yield codes.ONLY_EXPLORED.found(
+            f"{plan.policy.name} chose nothing: the deployment explores in the first {plan.explores.rounds:,} rounds, "
+            f"and the replay has {rounds:,}.",
+            "Take a longer log, or explore for less time (`explore_first`).",
+            rounds=rounds,
+        )
     if lived is None or plan.schedule is None or plan.pushes is None:
         return
     tick, start = plan.clock.tick_seconds, int(plan.survey.marked_at[0])

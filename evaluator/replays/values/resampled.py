@@ -49,12 +49,12 @@ from evaluator.log.column import Column
 from evaluator.log.schema import ELIGIBLE
 from evaluator.policies.base import Need
 from evaluator.replays.findings.plan import few_clusters_warning
+from evaluator.replays.kept_units import KeptRounds, Units
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.rounds.clock import KnownDelays, even_conversions, seen_delays, told_delays
 from evaluator.replays.rounds.propensity import Thinning, resolve_propensities, thinning
 from evaluator.replays.rounds.stream import GatheredDisplays, LogOrder, LogPiece, blocks, gather
-from evaluator.replays.rounds.units import KeptRounds, Units
 from evaluator.replays.values.rewards import logged_rewards, observed_rewards
 from evaluator.streams import STEP, Stream, mixed, random_stream
 

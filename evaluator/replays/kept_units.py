@@ -34,6 +34,7 @@ from evaluator.log.times import TrafficCount, counted_by
 from evaluator.options.deployment import KeptFor
 from evaluator.replays.rounds.clock import ReplayClock, on_clock
 from evaluator.replays.rounds.propensity import Propensities
+from evaluator.units import ticks_words
 
 # Units of more than one display that show one action, of a logger that kept its action up to noise.
 ALL_BUT_NOISE = 0.99
@@ -121,7 +122,7 @@ def read_units(log: Log, asked: KeptFor) -> Units:
 
     Raise ParameterError where the log keeps no such column, or its clock does not have the duration.
     """
-    users = read_clusters(log, asked.column)
+    users = read_clusters(log, asked.column, "`keep_for='{}'`")
     code, first = _numbered(users.code, users.count)
     ticks = _ticks(log, asked)
     if ticks is not None:
@@ -191,7 +192,7 @@ def _ticks(log: Log, asked: KeptFor) -> int | None:
     if ticks < 1:
         raise ParameterError(
             f"`keep_for='{asked.text}'` is out of range.",
-            remedy=f"take at least one tick of the log: {asked.column}@7d.",
+            remedy=f"take at least {ticks_words(1, seconds)}, what the times of the log tell apart: {asked.column}@7d.",
         )
     return ticks
 
