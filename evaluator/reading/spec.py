@@ -290,7 +290,8 @@ class Deployment(Section):
             preset_options(self.preset)
             parse_kept(self.keep_for)
         except ParameterError as error:
-            raise ValueError(f"{error.what.replace('`', '')} {error.remedy}") from None
+            what, remedy = error.what.replace("`", ""), error.remedy.rstrip(".?")
+            raise ValueError(f"{what} {remedy[:1].upper()}{remedy[1:]}") from None
         return self
 
 

@@ -395,7 +395,7 @@ def _state_units(plan: ReplayPlan) -> Iterator[Finding]:
             f"The logger kept its action longer than {after}: {units.alike_again:,} of "
             f"{units.again:,} units that follow another one of the same {name} show its action again. What a {name} "
             "brings after a change of action is not in the log, and is taken to be what it brings without one.",
-            f"Ask for the duration for which the logger kept it: `keep_for='{name}'` for good.",
+            f"Ask for that instead: `keep_for='{name}'` keeps it for good.",
             about=name,
             units=units.again,
         )
