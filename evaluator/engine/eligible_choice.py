@@ -78,12 +78,28 @@ def _look_ahead(batch: Batch, first: int, held: Among) -> None:
     n = batch.action.shape[0]
     for i in range(not_negative(first), min(not_negative(first) + _AHEAD, n)):
         prefetch(eligible.word, 0, eligible.of[min(i + _AHEAD, n - 1)])
-        r = _row_of_logged(batch, i)
-        if r >= 0:
-            held.full[i - first] = _full_words(_words(eligible, i), 0)
+        r, action = _wide(-1), _wide(batch.action[i])
+        if action >= 0 and _holds(eligible, i, not_negative(action)):
+            before, held.full[i - first] = _before_and_full(_words(eligible, i), not_negative(action))
+            r = eligible.row[i] + eligible.by_action * action + eligible.by_place * before
             prefetch(batch.vectors[0], 0, r)
             prefetch(batch.vectors[0], 0, eligible.row[i])
         held.row[i - first] = r
+
+
+@inlinable
+def _before_and_full(word: npt.NDArray[np.uint64], action: int) -> Any:
+    """Return how many of a set's actions come before one of them, and `_full_words` from its first word on.
+
+    Both are found in one pass over the words.
+    """
+    at, before, full = action >> 6, bits_below(word[action >> 6], action & 63), np.uint64(0)
+    for j in range(min(64, word.shape[0])):
+        full |= np.uint64(word[j] != 0) << np.uint64(j)
+        before += count_bits(word[j]) if j < at else 0
+    for j in range(64, word.shape[0]):
+        before += count_bits(word[j]) if j < at else 0
+    return before, full
 
 
 @inlinable

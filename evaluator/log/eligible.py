@@ -78,7 +78,13 @@ def joined_codes(several: Sequence[SetCodes]) -> SetCodes:
 def _chunk_codes(sets: pa.DictionaryArray) -> SetCodes:
     if sets.null_count:
         raise _uneven()
-    return set_codes(sets.indices.to_numpy(), distinct_bits(sets))
+    codes = sets.indices.to_numpy()
+    return set_codes(codes, distinct_bits(sets, _reach(codes)))
+
+
+def _reach(codes: npt.NDArray[np.integer]) -> slice:
+    """Return the distinct sets from the first to the last that some displays have."""
+    return slice(int(codes.min()), int(codes.max()) + 1) if len(codes) else slice(0, 0)
 
 
 def width(n_actions: int) -> int:
@@ -128,15 +134,20 @@ def to_bits(sets: pa.ChunkedArray | pa.DictionaryArray) -> Bits:
     return found
 
 
-def distinct_bits(sets: pa.DictionaryArray) -> Bits:
-    """Return the bits of each distinct set of a column, shape (distinct, width); errors as `to_bits`."""
-    values, offsets = sets.dictionary, _offsets(sets.dictionary)
-    held = np.diff(offsets)
-    if values.null_count or (held != held[:1]).any():
+def distinct_bits(sets: pa.DictionaryArray, used: slice = slice(None)) -> Bits:
+    """Return the bits of each distinct set of a column, shape (distinct, width); errors as `to_bits`.
+
+    Widths are looked at of those that are `used`: each batch of a log may come with the distinct sets of all.
+    """
+    values, offsets, n = sets.dictionary, _offsets(sets.dictionary), len(sets.dictionary)
+    total = int(offsets[-1] - offsets[0])
+    size = total // n if n else 0
+    low, high, _ = used.indices(n)
+    held = offsets[low : high + 1]
+    if values.null_count or total != n * size or held[0] - offsets[0] != low * size or (np.diff(held) != size).any():
         raise _uneven()
-    size = int(held[0]) if len(held) else 0
-    found = np.frombuffer(values.buffers()[2], np.uint8, len(values) * size, int(offsets[0])) if size else held[:0]
-    return found.astype(np.uint8, copy=False).reshape(len(values), size)
+    found = np.frombuffer(values.buffers()[2], np.uint8, total, int(offsets[0])) if total else np.zeros(0, np.uint8)
+    return found.reshape(n, size)
 
 
 def set_bytes(sets: pa.DictionaryArray) -> npt.NDArray[np.int32]:
@@ -166,9 +177,13 @@ def unpack(sets: pa.ChunkedArray | pa.DictionaryArray, n_actions: int) -> npt.ND
 def sizes(bits: Bits | SetCodes) -> npt.NDArray[np.int64]:
     """Return the number of eligible actions of each display, shape (n,)."""
     if isinstance(bits, SetCodes):
-        # A log's distinct sets may be as many as its displays, of which these may be few.
         codes = np.asarray(bits)
-        return sizes(bits.distinct[codes]) if len(codes) < len(bits.distinct) else sizes(bits.distinct)[codes]
+        if len(codes) >= len(bits.distinct):
+            return sizes(bits.distinct)[codes]
+        # A log's distinct sets may be as many as its displays, of which these are few, and often lie together.
+        reach = _reach(codes)
+        together = reach.stop - reach.start <= len(codes)
+        return sizes(bits.distinct[reach])[codes - reach.start] if together else sizes(bits.distinct[codes])
     counts = np.zeros(len(bits), np.int64)
     # Words are read once, row by row; NumPy is slow at sums of a few each.
     for of_word in np.bitwise_count(words(bits)).T:

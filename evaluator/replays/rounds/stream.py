@@ -145,10 +145,14 @@ class LogPiece(NamedTuple):
 
     def first_vectors(self, rows: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
         """Return `first_vector` of some displays, among the vectors that `part` returns of them."""
-        if self.first_vector is None:
+        begin = self.first_vector
+        if begin is None:
             return None
-        counts = np.diff(self.first_vector)[rows]
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        if isinstance(rows, slice):
+            low, high, _ = rows.indices(len(begin) - 1)
+            first: Ints = begin[low : max(high, low) + 1] - begin[low]
+            return first
+        return _summed(np.diff(begin)[rows])
 
     def part_of_all(self, name: str | None, rows: slice, n_actions: int) -> npt.NDArray[np.floating]:
         """Return the vectors as `part` does, with one of zeros for each action that is not eligible and has none."""
@@ -345,13 +349,20 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
 def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
     """Return the place of each display's first vector, where each eligible action has one, shape (n + 1,)."""
     assert isinstance(sets, SetCodes)
-    begin = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes(sets))])
+    begin = _summed(sizes(sets))
     if begin[-1] != len(vectors):
         rows = f"rows {first} to {first + len(sets) - 1}"
         raise LogError(
             f"displays.{ACTION_SET}: not a vector for each eligible action ({rows}).",
             remedy="give one, in the order of the actions.",
         )
+    return begin
+
+
+def _summed(counts: Ints) -> Ints:
+    """Return how many come before each place, and at the end how many there are, shape (n + 1,)."""
+    begin = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=begin[1:])
     return begin
 
 
@@ -381,7 +392,7 @@ def _joined(several: list[LogPiece]) -> LogPiece:
             for name, own in first.vectors.items()
         },
         np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))]) if counts else None,
+        _summed(np.concatenate(counts)) if counts else None,
     )
 
 
