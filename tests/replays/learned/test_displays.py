@@ -86,7 +86,7 @@ def test_three_lines(spec: Path, tmp_path: Path) -> None:
     learned = saved(result.learned, tmp_path / "learned.npz")
     waiting = f"{result.pending} conversion{'' if result.pending == 1 else 's'} still to come"
     assert repr(learned).splitlines() == [
-        "linucb with alpha=1.0, ridge=1.0, ties='random': 3 actions, window 9 rounds",
+        "linucb with diagonal=False, alpha=1.0, ridge=1.0, ties='random': 3 actions, window 9 rounds",
         f"learned in {result.rounds} rounds on log 'mine'; {waiting}",
         "policy.labels[policy.choose({'country': ..., 'device': ..., 'age': ...})] is its choice; then .displayed(), "
         ".converted(), .save()",
