@@ -91,7 +91,7 @@ def test_three_lines(spec: Path, tmp_path: Path) -> None:
         "policy.labels[policy.choose({'country': ..., 'device': ..., 'age': ...})] is its choice; then .displayed(), "
         ".converted(), .save()",
     ]
-    assert learned._repr_html_().startswith("<pre>linucb with alpha=1.0")
+    assert learned._repr_html_().startswith("<pre>linucb with diagonal=False")
     assert repr(lived("ucb1")).splitlines()[1:] == [
         "learned in 60 rounds; 3 conversions still to come",
         "policy.labels[policy.choose()] is its choice; then .displayed(), .converted(), .save()",
