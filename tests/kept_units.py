@@ -7,7 +7,7 @@ display of a unit, and at the first one after its action has lapsed, the policy 
 what it was given. Every display is a round: the policy is shown what was displayed, and told what it earned. A unit's
 rates have a part of its own.
 
-`Ways` are mistakes: what the same loop lives where a replay puts later displays, or choices, elsewhere.
+`Way` has mistakes, too: what the same loop lives where a replay puts later displays, or choices, elsewhere.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from evaluator.log import Log
 from evaluator.policies import dispatch
 from evaluator.policies.base import Setting
 from tests.logs import build_log
+from tests.scheduled import START, Floats, Ints
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Way = Literal["right", "share of the units", "order of the log", "asked at each display", "first displays alone"]
-START = 1_772_445_600
 # Seconds between two displays, on average.
 PACE = 100.0
 

@@ -313,10 +313,9 @@ def _sampler(
     kept: bool,
 ) -> SamplerName:
     requested = options.sampler
+    # Keep is biased where a choice has to wait until it is eligible, or is given up for a unit.
     if (sets is not None or kept) and requested is None:
-        requested = (
-            "rejection"  # keep is biased where a choice has to wait until it is eligible, or is given up for a unit
-        )
+        requested = "rejection"
     if (options.clock == "wall" or options.doubly_robust) and requested is None and not policy.contextual:
         requested = "rejection"  # the only sampler whose acceptance rate is known beforehand, whatever is chosen
     sampler = choose_sampler(policy, requested, even=propensities.even, known=propensities.rule is not None)
