@@ -146,8 +146,12 @@ def _report_events(client: Any, say: Callable[[str], None]) -> None:
 
 @contextmanager
 def _silence_dask() -> Iterator[None]:
-    """Hide what Dask logs about connections and workers: errors and notes of this package say what matters."""
-    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    """Hide what Dask and its loop log of connections and workers: errors and notes of this package say what matters."""
+    loggers = [
+        logging.getLogger(name)
+        for name in logging.root.manager.loggerDict
+        if name.partition(".")[0] in ("distributed", "tornado")
+    ]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 import evaluator
 from evaluator.datasets import convert
 from evaluator.jobs import addresses
+from evaluator.jobs.addresses import workers_at
 from tests.cli.runs import evaluate
 from tests.jobs.dask_processes import PATIENCE, DaskProcesses, waited
 
@@ -128,6 +130,24 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     assert process.returncode == 0, said
     assert re.search(r"Took up (parts of )?[1-9]", said)
     assert (printed, contents(out)) == alone
+
+
+def test_an_answer_cut_off_by_the_end_of_its_scheduler_prints_no_traceback(
+    cluster: DaskProcesses, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.worker()
+    with workers_at(cluster.address, print) as executor:
+        loop = executor._client.loop  # type: ignore[attr-defined]
+        ran = threading.Event()
+
+        async def cut_off() -> None:
+            ran.set()
+            raise OSError("Stream is closed")
+
+        loop.add_callback(cut_off)
+        assert ran.wait(PATIENCE)
+        executor.submit(int).result(PATIENCE)  # the loop has come past it
+    assert not caplog.records
 
 
 MINE = """
