@@ -19,10 +19,10 @@ from evaluator.engine.log_replay import sure_rounds
 from evaluator.estimates.confidence import mean_sequence
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.options.deployment import EVENT
+from evaluator.options.deployment import EVENT, OBJECTIVE
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.options import OBJECTIVE, ReplayOptions
+from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
