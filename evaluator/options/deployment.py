@@ -28,6 +28,8 @@ EVENT = "event"
 UNIFORM, LOGGER = "uniform", "logger"
 # Keeps no action, whatever the log says of its deployment.
 NOBODY = "none"
+# Share of the units with more than one display that show one action, of a logger that kept its action up to noise.
+ALL_BUT_NOISE = 0.99
 _OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
 _HOW = "write event (at each one), rounds (500), a duration (1h), or days with a time of day (1d@03:00)."
 

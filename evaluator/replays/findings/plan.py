@@ -17,9 +17,8 @@ from evaluator.findings.finding import Finding
 from evaluator.log.column import Codes, Column
 from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
-from evaluator.options.deployment import EVENT, OBJECTIVE, REVENUE_ALONE, SCHEDULED, exploring_words
+from evaluator.options.deployment import ALL_BUT_NOISE, EVENT, OBJECTIVE, REVENUE_ALONE, SCHEDULED, exploring_words
 from evaluator.policies.base import Need
-from evaluator.replays.kept_units import ALL_BUT_NOISE
 from evaluator.replays.options import ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
 from evaluator.replays.rounds.clock import followed_for, seen_delays
