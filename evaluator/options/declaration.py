@@ -119,7 +119,11 @@ class Options:
         kinds = kinds_of(type(self))
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            value = checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
+            value = (
+                _checked_default(type(self), field.name)
+                if value is field.default
+                else checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
+            )
             object.__setattr__(self, field.name, value)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,6 +139,12 @@ def kinds_of(cls: type) -> Mapping[str, Any]:
 @cache  # each look-up evaluates every annotation, which a replay of a small log would notice
 def _look_up_types(cls: type) -> Mapping[str, Any]:
     return typing.get_type_hints(cls)
+
+
+@cache  # an audit makes the options of each of its replays, most of them the defaults
+def _checked_default(cls: type[Options], name: str) -> Any:
+    field = cls.__dataclass_fields__[name]
+    return checked(field.default, kinds_of(cls)[name], declaration(field), _option_wording(name))
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:
