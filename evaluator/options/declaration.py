@@ -116,11 +116,12 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check every option; ParameterError names a wrong one, its value, and the values that it takes."""
-        kinds = kinds_of(type(self))
+        cls: type = type(self)
+        kinds = kinds_of(cls)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             value = (
-                _checked_default(type(self), field.name)
+                _checked_default(cls, field.name)
                 if value is field.default
                 else checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
             )
@@ -142,8 +143,8 @@ def _look_up_types(cls: type) -> Mapping[str, Any]:
 
 
 @cache  # an audit makes the options of each of its replays, most of them the defaults
-def _checked_default(cls: type[Options], name: str) -> Any:
-    field = cls.__dataclass_fields__[name]
+def _checked_default(cls: type, name: str) -> Any:
+    field = next(field for field in dataclasses.fields(cls) if field.name == name)
     return checked(field.default, kinds_of(cls)[name], declaration(field), _option_wording(name))
 
 
