@@ -121,7 +121,7 @@ class Options:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             value = (
-                _checked_default(cls, field.name)
+                _checked_default(cls, field)
                 if value is field.default
                 else checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
             )
@@ -143,9 +143,8 @@ def _look_up_types(cls: type) -> Mapping[str, Any]:
 
 
 @cache  # an audit makes the options of each of its replays, most of them the defaults
-def _checked_default(cls: type, name: str) -> Any:
-    field = next(field for field in dataclasses.fields(cls) if field.name == name)
-    return checked(field.default, kinds_of(cls)[name], declaration(field), _option_wording(name))
+def _checked_default(cls: type, field: dataclasses.Field[Any]) -> Any:
+    return checked(field.default, kinds_of(cls)[field.name], declaration(field), _option_wording(field.name))
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.reward_kinds import cost_events
 from evaluator.log.schema import COST, ELIGIBLE, consecutive, take_rows, to_numpy
+from evaluator.options.deployment import OBJECTIVE
 from evaluator.replays.acceptance import accepted_of, most_suspicious
 from evaluator.replays.findings.run import (
     ended_by,
@@ -38,7 +39,6 @@ from evaluator.replays.findings.run import (
     with_honest_kinds,
 )
 from evaluator.replays.learned.policy import LearnedPolicy, learned_policy
-from evaluator.replays.options import OBJECTIVE
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import Reference, ReplayResult
 from evaluator.replays.rounds.propensity import Thinning
@@ -215,9 +215,10 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
     counts = np.bincount(to_numpy(trajectory["action"]), minlength=plan.log.n_actions)
     days = plan.clock.days(t)
     lived_pushes = None
-    if plan.schedule is not None and plan.pushes is not None:
+    schedule = plan.deployment.schedule
+    if schedule is not None and plan.pushes is not None:
         read = float(np.mean([r.replay.read for r in done]))
-        lived_pushes = lived_schedule(plan.schedule, plan.pushes, plan.survey, plan.clock, rounds=t, read=read)
+        lived_pushes = lived_schedule(schedule, plan.pushes, plan.survey, plan.clock, rounds=t, read=read)
     result = ReplayResult(
         value=value,
         expected_value=None,

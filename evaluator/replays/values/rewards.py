@@ -230,7 +230,7 @@ class References:
         explored = (
             "" if plan.explores is None else f"{plan.explores.rounds}{f':{LOGGER}' * (plan.as_logger is not None)}"
         )
-        learns = EVENT if plan.schedule is None else plan.schedule.words
+        learns = EVENT if plan.deployment.schedule is None else plan.deployment.schedule.words
         asked = plan.window, plan.options.taught_by, learns, explored
         return self._once(
             ("source", plan.before, read, *asked), lambda: displays_of(plan.log, plan.before, read, *asked)
