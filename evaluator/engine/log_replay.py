@@ -179,6 +179,7 @@ class MatchingReplay:
             # What is still to come counts among what this replay may reveal.
             self._progress[loop.GENERATED] = begun.pending.size[0]
         self._times = pushes
+        self._waits = 0 if pushes is None else pushes.waits(self._last)
         self._pushes: Pushes | None = None
         # The first rounds, of another source, and how many rounds are over when they are.
         self._explored: tuple[loop.Explored, int] | None = None
@@ -218,7 +219,7 @@ class MatchingReplay:
         if kept is not None:
             return self._read_kept(batch, kept)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
-        reach = _reach(batch.delay, self._setting.window, self._last, self._times)
+        reach = _reach(batch.delay, self._setting.window, self._waits, self._times)
         pending = with_room(pending, len(batch.delay), reach=reach)
         before = int(self._progress[loop.ROUNDS])
         accepted = np.empty(len(batch.action), np.int64)
@@ -255,7 +256,7 @@ class MatchingReplay:
         held = 0 if before is None else len(before.due)
         self._source = source = self._kept_source(asks, batch, kept, before)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
-        reach = _reach(batch.delay, self._setting.window, self._last, self._times)
+        reach = _reach(batch.delay, self._setting.window, self._waits, self._times)
         self._pending = pending = with_room(pending, len(batch.delay), reach=reach)
         accepted, start = np.empty(len(batch.action), np.int64), int(self._progress[loop.ROUNDS])
         with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
@@ -314,7 +315,7 @@ class MatchingReplay:
     ) -> tuple[Any, ...]:
         if self._times is not None and self._pushes is None:
             before = int(self._progress[loop.ROUNDS])
-            self._pushes = self._times.begin(self._last, batch.vectors.shape[2], self._rng, before=before)
+            self._pushes = self._times.begin(self._last, batch.vectors.shape[2], before=before)
         return (
             self._state, self._rng, batch, self._source, self._setting.window, self._last, pending, self._progress,
             accepted, choices, self._pushes,
@@ -437,9 +438,10 @@ class QueueReplay:
         setting = replace(self._setting, horizon=safe_horizon(action, k)) if self._safe else self._setting
         horizon = min(setting.horizon, n)
         accepted = np.empty(horizon, np.int64)
-        reach = _reach(batch.delay, setting.window, horizon, self._times)
+        waits = 0 if self._times is None else self._times.waits(horizon)
+        reach = _reach(batch.delay, setting.window, waits, self._times)
         pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=reach)
-        pushes = None if self._times is None else self._times.begin(horizon, batch.vectors.shape[2], self._rng)
+        pushes = None if self._times is None else self._times.begin(horizon, batch.vectors.shape[2])
         state = self._policy.start(setting)
         queues = loop.queues_of(action, k)
         step = loop_for(self._policy, loop.replay, loop.replay_uncached, loop.replay_interpreted)
@@ -548,12 +550,11 @@ def _end_of(batch: Batch) -> Batch:
     return batch._replace(action=batch.action[:0])
 
 
-def _reach(delay: npt.NDArray[np.int64], window: int, last: int, pushes: PushTimes | None) -> int:
-    """Return the most rounds after its display in which a conversion is ever revealed."""
+def _reach(delay: npt.NDArray[np.int64], window: int, waits: int, pushes: PushTimes | None) -> int:
+    """Return the most rounds after its display in which a conversion is ever revealed, `waits` of them for a push."""
     if pushes is not None and pushes.clock is not None:
-        return min(pushes.reach, window) + pushes.waits(last)
-    reach = int(np.max(delay, where=delay <= window, initial=0))
-    return reach if pushes is None else reach + pushes.waits(last)
+        return min(pushes.reach, window) + waits
+    return int(np.max(delay, where=delay <= window, initial=0)) + waits
 
 
 def _result(

@@ -31,6 +31,7 @@ from evaluator.policies.dispatch import (
     begin_among,
     choose_possible,
     held_choice,
+    is_settled,
     scores,
     shown,
     wins,
@@ -41,9 +42,11 @@ from evaluator.units import NO_WINDOW
 Choices = npt.NDArray[np.int32]
 
 
-# Counters of a replay, in one array: 1 while a round waits for its display, accepted displays, their conversions, those
-# of them that come after the window, and those that have been revealed.
+# Counters of a replay, in one array: 1 while a round waits for its display, 2 while all rounds up to the next push have
+# begun with it; accepted displays, their conversions, those of them that come after the window, and those that have
+# been revealed.
 PREPARED, ROUNDS, GENERATED, EXPIRED, DELIVERED = range(5)
+_UNTIL_PUSH = 2
 Counters = npt.NDArray[np.int64]
 
 
@@ -147,12 +150,14 @@ def _replay(
     push. None for any of these is compiled without.
     """
     state, rng, batch, source, pending, progress = borrowed((state, rng, batch, source, pending, progress))
+    # Under a name of its own: an argument that is None, and written to, is compiled with all that asks for it.
+    waiting: Any = borrowed(pushes)
     n, among = batch.action.shape[0], batch.eligible is not None
     written = i = expired = delivered = generated = 0
     # Numbers in registers: the loop waits for what it has just written. Sources and errors read the rounds from memory.
     rounds = progress[ROUNDS]
     if pushes is not None and n == 0:
-        progress[DELIVERED] += teach(state, pushes, pending, rounds, among)
+        progress[DELIVERED] += teach(state, waiting, pending, rounds, rng, among)
         return 0
     while rounds < horizon:
         i = next_display(source, state, rng, batch, i, horizon, progress, choices)
@@ -166,13 +171,18 @@ def _replay(
         rounds += 1
         progress[ROUNDS] = rounds
         generated += batch.first_conversion[i + 1] - batch.first_conversion[i]
-        expired += await_conversions(pending, batch, i, rounds, action, vectors, window, pushes)
+        expired += await_conversions(pending, batch, i, rounds, action, vectors, window, waiting)
         if pushes is None:
             delivered += tell_due(state, pending, rounds)
+            progress[PREPARED] = 0
         else:
-            hold(pushes, rounds, action, vectors, row(vectors, action))
-            delivered += teach_pushed(state, pushes, pending, rounds, among)
-        progress[PREPARED] = 0
+            hold(waiting, rounds, action, vectors, row(vectors, action))
+            pushed = waiting.done[0]
+            delivered += teach_pushed(state, waiting, pending, rounds, rng, among)
+            if waiting.done[0] > pushed or among:
+                progress[PREPARED] = 0
+            elif progress[PREPARED] < _UNTIL_PUSH:
+                progress[PREPARED] = _UNTIL_PUSH if is_settled(state) else 0
         if accepted is not None:
             accepted[written] = i
         written += 1
@@ -419,8 +429,9 @@ def _next_served(
     Round t of T is served the first display of its action from place t N / T of the log on, so that the rounds pass
     through the whole log in its order, whatever is chosen. Where there is none, the first one that was passed over.
     """
-    begin(state, rng)
-    progress[PREPARED] = 1
+    if progress[PREPARED] == 0:
+        begin(state, rng)
+        progress[PREPARED] = 1
     n = batch.action.shape[0]
     place = progress[ROUNDS] * n // horizon
     action = choose_possible(state, batch.vectors[0], source.heads.shape[0])

@@ -2,7 +2,8 @@
 
 A *push* brings what the training had read to the policy that serves: the displays of all rounds up to its *cut*, and
 what came of them by then, in their order, as the policy would have been told one by one. Between two pushes every round
-begins anew, with its own draws and its own order among equals, from the same state.
+begins anew, with its own draws and its own order among equals, from the same state; where nothing is drawn, as with an
+index that is larger than all others, one beginning serves them all.
 
 On the *live clock* delays are counted in time: round n stands where the log's (n / share)-th display does, and its
 conversion comes with the round that is nearest. With the last one before it, a push would bring what comes after the
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.engine.kernels.compiling import inlinable
+from evaluator.engine.kernels.compiling import inlinable, overloads
 from evaluator.engine.pending import ACTION, DELAY, PendingConversions, take
 from evaluator.policies.dispatch import ages, begin, begin_among, shown, told, told_sum
 
@@ -43,11 +44,10 @@ class Pushes(NamedTuple):
     """When what happened reaches the policy, and the rounds that wait for it.
 
     Push p comes after round after[p], increasing, and brings all up to round cut[p], shape (P,) each. `done` is the
-    number of pushes, and `taught` the number of rounds that the policy has learned from, shape (1,). Of round r, from 1
-    on, the action is action[(r - 1) % W], shape (W,), and the vector of what was shown vector[(r - 1) % W], shape (W,
-    d). `stream` gives the draws of rounds that are taught, which nobody sees. Delays are in ticks of the `clock`; where
-    it is None, in rounds. With `closes`, a delay that is not cut off but spans more rounds than the window is told at
-    its end, as policies count on.
+    number of pushes, and `taught` the number of rounds that the policy has learned from, shape (1,). Of round r the
+    action is action[r % W], shape (W,), and the vector of what was shown vector[r % W], shape (W, d); W is a power of
+    2. Delays are in ticks of the `clock`; where it is None, in rounds. With `closes`, a delay that is not cut off but
+    spans more rounds than the window is told at its end, as policies count on.
     """
 
     after: Ints
@@ -56,7 +56,6 @@ class Pushes(NamedTuple):
     taught: Ints
     action: Ints
     vector: npt.NDArray[np.float64]
-    stream: np.random.Generator
     clock: LiveClock | None
     closes: bool
 
@@ -88,14 +87,14 @@ class PushTimes:
         """Return from how many rounds the policy has learned after so many."""
         return int(self.cut[: self.before(rounds)].max(initial=0))
 
-    def begin(self, horizon: int, dimension: int, stream: np.random.Generator, *, before: int = 0) -> Pushes:
+    def begin(self, horizon: int, dimension: int, *, before: int = 0) -> Pushes:
         """Return them before the first round, of a policy that has lived so many rounds `before`, up to the horizon."""
-        size, clock = self.waits(horizon - before), self.clock
+        size, clock = 1 << (self.waits(horizon - before) - 1).bit_length(), self.clock
         if clock is not None:
             clock = clock._replace(origin=clock.origin - before / clock.share)
         return Pushes(
             self.after + before, self.cut + before, np.zeros(1, np.int64), np.full(1, before),
-            np.zeros(size, np.int64), np.zeros((size, dimension)), stream, clock, self.closes,
+            np.zeros(size, np.int64), np.zeros((size, dimension)), clock, self.closes,
         )  # fmt: skip
 
 
@@ -139,39 +138,52 @@ def place_at(clock: LiveClock, time: float) -> float:
 @inlinable
 def hold(pushes: Pushes, now: int, action: int, vectors: npt.NDArray[np.floating], r: int) -> None:
     """Keep what round `now` showed, an action by vectors[r], until it is taught. O(d)."""
-    at = (now - 1) % pushes.action.shape[0]
+    at = now & (pushes.action.shape[0] - 1)
     pushes.action[at] = action
     for i in range(pushes.vector.shape[1]):
         pushes.vector[at, i] = vectors[r, i]
 
 
 @inlinable
-def teach_pushed(state: Any, pushes: Pushes, pending: PendingConversions, now: int, among: bool) -> int:
+def teach_pushed(state: Any, pushes: Pushes, pending: PendingConversions, now: int, streams: Any, among: bool) -> int:
     """Tell the policy all that the pushes bring which come after round `now`; return how many conversions."""
     delivered = 0
     while pushes.done[0] < pushes.after.shape[0] and pushes.after[pushes.done[0]] <= now:
-        delivered += teach(state, pushes, pending, min(pushes.cut[pushes.done[0]], now), among)
+        delivered += teach(state, pushes, pending, min(pushes.cut[pushes.done[0]], now), streams, among)
         pushes.done[0] += 1
     return delivered
 
 
 @inlinable
-def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, among: bool) -> int:
-    """Tell the policy what happened up to round `cut` and it has not learned yet; return how many conversions."""
+def teach(state: Any, pushes: Pushes, pending: PendingConversions, cut: int, streams: Any, among: bool) -> int:
+    """Tell the policy what happened up to round `cut` and it has not learned yet; return how many conversions.
+
+    The policy's stream gives the draws of rounds that are taught, which nobody sees.
+    """
     first = pushes.taught[0] + 1
     delivered = 0
     for r in range(first, cut + 1):
         # What passes with the first of these rounds has passed when the rounds since the last push began.
         if ages(state) and r > first:
             if among:
-                begin_among(state, pushes.stream)
+                begin_among(state, own_stream(streams))
             else:
-                begin(state, pushes.stream)
-        at = (r - 1) % pushes.action.shape[0]
+                begin(state, own_stream(streams))
+        at = r & (pushes.action.shape[0] - 1)
         shown(state, pushes.vector[at : at + 1], pushes.action[at])
         delivered += tell_due(state, pending, r)
     pushes.taught[0] = max(cut, pushes.taught[0])
     return delivered
+
+
+def own_stream(streams: Any) -> Any:
+    """Return the stream that the policy draws from, the only one of a replay and one of those of a live run."""
+    return streams if isinstance(streams, np.random.Generator) else streams.own
+
+
+@overloads(own_stream)
+def _compile_own_stream(streams: Any) -> Any:
+    return (lambda streams: streams.own) if hasattr(streams, "instance_class") else lambda streams: streams
 
 
 @inlinable

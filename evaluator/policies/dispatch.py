@@ -51,6 +51,7 @@ class StateFunctions(NamedTuple):
     told: Function
     told_sum: Function
     estimate: Function | None
+    is_settled: Function
     ages: bool
 
 
@@ -71,6 +72,7 @@ def implement(
     begin_among: Function | None = None,
     score_among: Function | None = None,
     least_score: Function | None = None,
+    is_settled: Function | None = None,
     ages: bool = False,
 ) -> None:
     """Register a state's functions; what is None does nothing, or is not needed.
@@ -119,6 +121,10 @@ def implement(
         Function ``least_score(state, vectors, action) -> number``, at most what `score` and `score_among` return for
         the same arguments, to the last bit, and faster: where it is more than another action's score, theirs is not
         computed.
+    is_settled
+        Function ``is_settled(state) -> bool``, asked once a round has begun with `begin`: whether another round that
+        begins from the same state chooses the same without a draw, and so need not begin. Rounds between two pushes
+        are such (`evaluator.engine.pushes`).
     ages
         Whether `begin` also does what passes with a round, such as closing the window of an earlier display: then every
         round begins, one that is learned at a push (`evaluator.engine.pushes`) once more.
@@ -139,6 +145,7 @@ def implement(
         told=told or _nothing,
         told_sum=told_sum or _nothing,
         estimate=estimate,
+        is_settled=is_settled or _never,
         ages=ages,
     )
 
@@ -171,6 +178,11 @@ def least_score(state: Any, vectors: Vectors, action: int) -> float:
 def scores(state: Any) -> bool:
     """Return whether the policy ranks actions by scores."""
     return _functions(type(state)).score is not None
+
+
+def is_settled(state: Any) -> bool:
+    """Return whether another round that begins from the same state chooses the same without a draw."""
+    return bool(_functions(type(state)).is_settled(state))
 
 
 def ages(state: Any) -> bool:
@@ -302,6 +314,10 @@ def _missing(*asked: Any) -> Any:
 
 def _nothing(state: Any, *asked: Any) -> None:
     pass
+
+
+def _never(state: Any) -> bool:
+    return False
 
 
 def _own_choice(own: Function) -> Function:

@@ -110,7 +110,7 @@ def largest_index(
     Exact: an arm is left out only when its bound lies below the largest index. `index` and `weight` are the policy's.
     """
     leader = indices.leader[0]
-    if _leads(indices, leader, indices.least[leader] / weight(state, leader), log_t):
+    if _leads(state, indices, weight, log_t):
         return leader
     largest = _computed(state, indices, index, weight, leader, log_t)
     winner, equals = -1, 0
@@ -133,8 +133,10 @@ def largest_index(
 
 
 @inlinable
-def _leads(indices: Indices, leader: int, least: float, log_t: float) -> bool:
-    """Return whether the leader's index, which is no less than `least`, is sure to be larger than any other."""
+def _leads(state: Any, indices: Indices, weight: Weight, log_t: float) -> bool:
+    """Return whether the index of the arm that won last is sure to be larger than any other."""
+    leader = indices.leader[0]
+    least = indices.least[leader] / weight(state, leader)
     for k in range(indices.value.shape[0]):
         bound = _bound(indices, k, log_t)
         if k != leader and not bound + _ROUNDING_OF_LEAST * (1.0 + abs(bound)) < least:
@@ -234,7 +236,10 @@ def implement_index(
         value, _ = index(state, action, log_t(state))
         return value
 
-    implement(state, begin=begin_and_choose, begin_among=begin, score=score, **own)
+    def is_settled(state: Any) -> bool:
+        return _leads(state, state.indices, weight, log_t(state))
+
+    implement(state, begin=begin_and_choose, begin_among=begin, score=score, is_settled=is_settled, **own)
 
 
 def implement_computed(state: type, *, index: Callable[..., float], begin: Callable[..., float], **own: Any) -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from evaluator.engine import loop
 from evaluator.engine.eligible_choice import any_action, begin_with_key, choice_at, listed
+from evaluator.engine.kernels.argmax import LOWEST_FIRST
 from evaluator.engine.kernels.compiling import LoopCall, inlinable
 from evaluator.engine.pending import nothing_pending
 from evaluator.engine.pushes import PushTimes
@@ -99,7 +100,10 @@ def _next_drawn(
         world, source.rounds, source.fresh, streams.luck, source.begins[0], source.pace, t
     )
     i = entry if source.starts.shape[0] == 0 else _part_of(source.starts, i - 1, t)
-    key = begin_with_key(state, streams.own, batch.eligible, source.random_ties)
+    key = LOWEST_FIRST
+    if progress[loop.PREPARED] == 0:
+        key = begin_with_key(state, streams.own, batch.eligible, source.random_ties)
+        progress[loop.PREPARED] = 1
     rates = rates_at(world, source.fresh, entry)
     action = _choose(state, streams.own, batch, i, entry, key, rates, source.explores, t)
     batch.action[i] = action
@@ -158,7 +162,7 @@ def _explored(
     """Return any action, or one that the logging policy draws by its `chances`, of those that are eligible."""
     if chances is None:
         return any_action(own, np.arange(rates.shape[0]), eligible, i)
-    there = np.arange(rates.shape[0]) if eligible is None else listed(eligible, i)
+    there = np.arange(rates.shape[0]).astype(np.int32) if eligible is None else listed(eligible, i)
     own_chances, edges = chances[entry if chances.shape[0] > 1 else 0], np.zeros(there.shape[0])
     total = 0.0
     for j in range(there.shape[0]):
@@ -405,7 +409,7 @@ def live_call(
             loop.no_progress(),
             None,
             None,
-            None if pushes is None else pushes.begin(horizon, vectors.shape[2], own),
+            None if pushes is None else pushes.begin(horizon, vectors.shape[2]),
         ),
     )
 

@@ -282,6 +282,17 @@ def check_beginning_a_round_again_only_draws_anew(policy: Policy) -> None:
                 np.testing.assert_array_equal(once, twice)
 
 
+def check_a_settled_round_begins_anew_as_it_began(policy: Policy) -> None:
+    """It chooses the same and draws nothing, whatever the stream holds."""
+    for layout in layouts(policy):
+        for state, vectors in walked_states(policy, layout):
+            if dispatch.is_settled(state):
+                chosen, rng = dispatch.choose(state, vectors), np.random.default_rng(5)
+                dispatch.begin(state, rng)
+                assert dispatch.choose(state, vectors) == chosen
+                assert rng.random() == np.random.default_rng(5).random()
+
+
 def check_freezing_asks_and_tells_nothing(policy: Policy) -> None:
     """The state stays, the probabilities sum to 1, batches do not matter, and Python asks as compiled code does."""
     for layout in layouts(policy):

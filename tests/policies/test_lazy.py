@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from evaluator.engine import loop
 from evaluator.engine.kernels.argmax import argmax
-from evaluator.engine.log_replay import run
+from evaluator.engine.log_replay import begin, policy_stream, run
 from evaluator.engine.pending import nothing_pending
+from evaluator.engine.pushes import PushTimes
 from evaluator.policies import delayed_ucb, dispatch, naive_ucb, resolve
 from evaluator.policies.base import Policy, Setting
 from evaluator.policies.indices import forget, largest_index
@@ -72,13 +73,46 @@ def test_lazy_indices_replay_as_eager_ones(spec: str, cdf: str, monkeypatch: pyt
     np.testing.assert_array_equal(lazy.displays, matched_interpreted(policy, setting, rounds))
 
 
-def matched_interpreted(policy: Policy, setting: Setting, rounds: LoggedRounds) -> np.ndarray:
+@pytest.mark.parametrize("ties", ["random", "lowest"])
+@pytest.mark.parametrize("spec", INDICES)
+def test_choices_held_between_pushes_are_those_of_rounds_that_begin(
+    spec: str, ties: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = random_rounds("none", 6000, n_actions=6, mean_delay=40.0, seed=32)
+    policy = resolve(f"{spec}{',' if ':' in spec else ':'}ties={ties}")
+    setting = setting_for(rounds, window=60, delay_cdf=CDFS["steps"])
+    after = np.arange(30, len(rounds), 30)
+    pushes = PushTimes(after, np.maximum(after - 7, 0))
+    begun = 0
+
+    def counted_begin(state: tuple, rng: np.random.Generator) -> None:
+        nonlocal begun
+        begun += 1
+        dispatch.begin(state, rng)
+
+    monkeypatch.setattr(loop, "begin", counted_begin)
+    held, few = matched_interpreted(policy, setting, rounds, pushes), begun
+    monkeypatch.setattr(loop, "is_settled", lambda state: False)
+    anew = matched_interpreted(policy, setting, rounds, pushes)
+    np.testing.assert_array_equal(held, anew)
+    replay = begin(policy, setting, sampler="keep", pushes=pushes)
+    for first, batch in rounds.batches(700):
+        replay.read(first, batch)
+    np.testing.assert_array_equal(held, replay.result().displays)
+    assert len(anew) > 800
+    assert few < 0.5 * (begun - few)
+
+
+def matched_interpreted(
+    policy: Policy, setting: Setting, rounds: LoggedRounds, pushes: PushTimes | None = None
+) -> np.ndarray:
     _, batch = next(rounds.batches(len(rounds)))
-    pending = nothing_pending(len(batch.delay), setting.dimension, reach=setting.window)
+    reach = setting.window + (0 if pushes is None else pushes.waits(setting.horizon))
+    pending = nothing_pending(len(batch.delay), setting.dimension, reach=reach)
     progress, accepted = loop.no_progress(), np.empty(len(rounds), np.int64)
     loop.replay_interpreted(
         policy.start(setting),
-        np.random.default_rng(0),
+        policy_stream(0, 0),
         batch,
         loop.Matched(setting.n_actions),
         setting.window,
@@ -87,6 +121,7 @@ def matched_interpreted(policy: Policy, setting: Setting, rounds: LoggedRounds) 
         progress,
         accepted,
         None,
+        None if pushes is None else pushes.begin(setting.horizon, setting.dimension),
     )
     return accepted[: int(progress[loop.ROUNDS])]
 
