@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -17,35 +18,11 @@ import pytest
 import scipy.linalg  # noqa: F401 (loads a BLAS of its own)
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from evaluator.threads import one_blas_thread
-from tests.reading.sources import write_spec
-
-# A dot product of as many numbers as conversions, in several threads; what plans, results and audits say, to the bit.
-SCRIPT = """
-import json, sys
-import numpy as np
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from threadpoolctl import threadpool_info
 import evaluator
-
-def threads():
-    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
-
-if __name__ == "__main__":
-    rng = np.random.default_rng(0)
-    dots = [float(rng.random(20_000) @ rng.random(20_000)) for _ in range(20)]
-    log = evaluator.load(sys.argv[1])
-    found = {
-        "plan": evaluator.plan(log, "odaaf", window="2d").to_dict(),
-        "replay": evaluator.replay(log, "linucb", window="2d", final="last:30%", doubly_robust=True).to_dict(),
-        "audit": evaluator.audit(log, "linucb", window="2d", twins=10, horizon=2_000).to_dict(),
-        "check": evaluator.check(log).to_dict(),
-    }
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found["compare"] = evaluator.compare(log, ["ucb1", "odaaf"], executor=pool, bootstrap=20).to_dict()
-    print(json.dumps([sorted(threads()), dots, found]))
-"""
+from evaluator.log import Log
+from evaluator.threads import one_blas_thread
+from tests.cli.runs import evaluate
+from tests.reading.sources import write_spec
 
 
 @pytest.fixture(scope="module")
@@ -78,22 +55,42 @@ def with_threads(threads: int, *words: str) -> str:
     return done.stdout
 
 
-def test_results_in_python_do_not_depend_on_them(log: Path, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    found: list[list[Any]] = [
-        json.loads(with_threads(threads, str(tmp_path / "script.py"), str(log))) for threads in (1, 2)
-    ]
-    (one, dots, alone), (two, other_dots, together) = found
-    assert alone == together
-    if two == one or dots == other_dots:
+def results(log: Log, executor: ProcessPoolExecutor | None) -> str:
+    """Return what plans, results and audits say, to the bit."""
+    found: dict[str, Any] = {
+        "plan": evaluator.plan(log, "odaaf", window="2d"),
+        "replay": evaluator.replay(log, "linucb", window="2d", final="last:30%", doubly_robust=True),
+        "audit": evaluator.audit(log, "linucb", window="2d", twins=10, horizon=2_000),
+        "check": evaluator.check(log),
+        "compare": evaluator.compare(log, ["ucb1", "odaaf"], executor=executor, bootstrap=20),
+    }
+    return json.dumps({name: result.to_dict() for name, result in found.items()})
+
+
+def test_results_in_python_do_not_depend_on_them(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Dot products of as many numbers as conversions.
+    rng = np.random.default_rng(0)
+    pairs = [(rng.random(20_000), rng.random(20_000)) for _ in range(20)]
+    read, alone = evaluator.load(log), []
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        for threads, executor in ((1, None), (2, pool)):
+            with threadpool_limits(threads, user_api="blas"):
+                alone.append((results(read, executor), [float(a @ b) for a, b in pairs], threads_of_blas()))
+    (one, dots, before), (two, other_dots, after) = alone
+    assert one == two
+    if before == after or dots == other_dots:
         pytest.skip("NumPy's BLAS here adds up the same in two threads as in one")
-    assert (one, two) == ([1], [2])  # BLAS has its threads again
+    assert (before, after) == ({1}, {2})  # BLAS has its threads again
 
 
 def test_workers_find_what_the_command_finds(log: Path) -> None:
     pytest.importorskip("distributed", reason="workers need the extra `cluster`")
-    words = ("-m", "evaluator", "compare", "-p", "odaaf,ucb1", "-d", str(log), "--bootstrap", "20", "--json")
-    assert with_threads(2, *words, "--cluster", "local:1") == with_threads(1, *words)
+    words = ("compare", "-p", "odaaf,ucb1", "-d", str(log), "--bootstrap", "20", "--json")
+    with threadpool_limits(1, user_api="blas"):
+        alone = evaluate(*words)
+    assert alone.code == 0, alone.err
+    assert with_threads(2, "-m", "evaluator", *words, "--cluster", "local:1") == alone.out
 
 
 LATER = """

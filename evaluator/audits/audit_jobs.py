@@ -37,7 +37,7 @@ from evaluator.own_code import CodeOfPolicy
 from evaluator.policies.base import Setting
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.run import compile_loops
-from evaluator.worlds.live_policy import LivePolicy, LiveSpan, deployment_of
+from evaluator.worlds.live_policy import LivePolicy, LiveSpan
 
 # Displays times policies that a worker of a cluster is given at a time: some seconds of work.
 WORK = 4_000_000
@@ -235,7 +235,8 @@ class LiveRuns:
                     reach=int(min(*(of[p].setting.window for of in told), max(*lengths, common) - 1)),
                     arrivals=(float(first), float(last)),
                     told_costs=options.taught_by == "objective",
-                    deployment=deployment_of(plan),
+                    deployment=plan.deployment,
+                    clock=plan.clock,
                 )
             )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from evaluator.errors import ParameterError
 from evaluator.options.declaration import documented, option
-from evaluator.options.deployment import KeptFor, parse_kept
+from evaluator.options.deployment import deployment_of
 from evaluator.options.shared import INTERVALS
 from evaluator.replays.options import BareReplayOptions, ReplayOptions
 
@@ -36,7 +36,11 @@ class AuditOptions(BareReplayOptions):
                 f"`learn_from={self.learn_from!r}`: an audit's twins have no events but rewards.",
                 remedy="audit what learns from rewards (`learn_from='objective'`), and replay the log for the other.",
             )
-        refuse_units(parse_kept(self.keep_for))
+        if (kept := deployment_of(vars(self)).kept) is not None:
+            raise ParameterError(
+                f"`keep_for='{kept.text}'`: the twins of an audit have displays, and no {kept.column} who comes back.",
+                remedy="audit the policies without it (`keep_for='none'`), and compare with it.",
+            )
         if self.keeps:
             raise ParameterError(
                 f"`immature={self.immature!r}`: twins have no such columns.",
@@ -47,12 +51,3 @@ class AuditOptions(BareReplayOptions):
         """Return the options of the replays of one twin."""
         own = {field.name: getattr(self, field.name) for field in fields(BareReplayOptions)}
         return ReplayOptions(**{**own, "seed": seed, "jobs": 1})
-
-
-def refuse_units(kept: KeptFor | None) -> None:
-    """Raise ParameterError where units keep their action: those of a twin would have to be known, and are not."""
-    if kept is not None:
-        raise ParameterError(
-            f"`keep_for='{kept.text}'`: the twins of an audit have displays, and no {kept.column} who comes back.",
-            remedy="audit the policies without it (`keep_for='none'`), and compare with it.",
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from evaluator.audits import audit_jobs
 from evaluator.audits.audit_jobs import RUNS_PER_TWIN, AuditedLog, LiveRuns, TwinJob, audited_log, live_jobs
-from evaluator.audits.options import AuditOptions, refuse_units
+from evaluator.audits.options import AuditOptions
 from evaluator.audits.power import LargerDifference, powers
 from evaluator.audits.replays import IntervalAndTruth, MeasuredDifference, TwinReplays, fit, twins_horizon
 from evaluator.audits.result import Audit, Coverage, PairAudit, PolicyAudit
@@ -26,9 +27,9 @@ from evaluator.findings.finding import assumptions_of
 from evaluator.jobs.run_jobs import run_jobs
 from evaluator.log import Log
 from evaluator.log.reward_kinds import rewards_alone
+from evaluator.options.deployment import deployment_of
 from evaluator.outputs.kept_folder import KeptJobs
 from evaluator.replays.findings.plan import warn_of_twins
-from evaluator.replays.planning import kept_for, with_teacher
 from evaluator.results.tabular import COUNT, NUMBER, TEXT, interval_cells, interval_columns
 
 Floats = npt.NDArray[np.float64]
@@ -56,8 +57,7 @@ def run_audit(
     at its `place`, by whose content jobs are kept, else by that of the log that is given. Errors are those of a replay
     of the log, and DataError where it is too small to fit a truth to.
     """
-    options = with_teacher(log, options)
-    refuse_units(kept_for(log, options))
+    options = replace(options, **deployment_of(vars(options), log.meta.deployment).options)
     fitted = fit(log, policies, options)
     plans, truth, _ = fitted
     workers, audited = executor is not None, AuditedLog(options)

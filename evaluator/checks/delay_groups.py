@@ -1,8 +1,10 @@
-"""TODO."""
+"""Checks of delays: of each action, of each day, along the log, and those of young displays."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -258,8 +260,9 @@ def young_delays(t: Tables, level: float) -> CheckResult:
     if len(rows) < _FEWEST_CONVERSIONS or np.ptp(follow.delay[rows]) == 0:
         return not_applicable("too few conversions, or all with one delay")
     seen = SeenConversions(follow.delay[rows], limit[rows], t.action[rows])
-    cdfs = group_cdfs(*seen, n_groups=survey.log.n_actions)
-    tests = [test for split in _splits(t, rows) for test in [_test(seen, split, cdfs)] if test is not None]
+    cdfs = group_cdfs(seen.delay, seen.limit, seen.action, n_groups=survey.log.n_actions)
+    place = seen.places(cdfs)
+    tests = [test for split in _splits(t, rows) for test in [_test(seen, split, place)] if test is not None]
     tests += _of_periods(t, rows, seen, cdfs)
     if not tests:
         return not_applicable("no contexts, and too few conversions a period")
@@ -292,7 +295,21 @@ def young_delays(t: Tables, level: float) -> CheckResult:
     )  # fmt: skip
 
 
-class SeenConversions(NamedTuple):
+class RiskSets(NamedTuple):
+    """The delays of one action in reverse time, however its conversions are grouped (`log_rank`)."""
+
+    rows: Ints  # Numbers of its conversions among those seen, shape (n,)
+    # Number of the delay of each, and of the first one that its limit excludes, shape (n,).
+    at: Ints
+    ended: Ints
+    tells: Flags  # Delays at which not all conversions at risk end, shape (J,)
+    # At these delays: conversions that have it and conversions at risk, of all groups.
+    events: Ints
+    at_risk: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class SeenConversions:
     """Conversions: delay, the longest that could have been seen, and the action, each of shape (n,)."""
 
     delay: Ints
@@ -302,6 +319,28 @@ class SeenConversions(NamedTuple):
     def taken(self, rows: Flags) -> SeenConversions:
         """Return some of them."""
         return SeenConversions(self.delay[rows], self.limit[rows], self.action[rows])
+
+    def places(self, cdfs: GroupCDFs) -> Floats:
+        """Return where each delay stands among those of its action that its limit admits, from 0 to 1."""
+        # Delays whose weight the log does not identify (`product_limit`) have no place.
+        most = np.maximum(cdfs(self.limit, self.action), 1e-300)
+        place = (cdfs(self.delay, self.action) + cdfs(self.delay - 1, self.action)) / (2 * most)
+        clipped: Floats = np.clip(place, 0.0, 1.0)
+        return clipped
+
+    @cached_property
+    def risk_sets(self) -> list[RiskSets]:
+        """The risk sets of each action."""
+        sets = []
+        for action in np.unique(self.action):
+            rows = np.flatnonzero(self.action == action)
+            support, at = np.unique(self.delay[rows], return_inverse=True)
+            ended = np.searchsorted(support, self.limit[rows], side="right")
+            events = np.bincount(at, minlength=len(support))
+            at_risk = np.cumsum(events) - np.cumsum(np.bincount(ended, minlength=len(support) + 1))[:-1]
+            tells = at_risk > np.maximum(events, 1)
+            sets.append(RiskSets(rows, at, ended, tells, events[tells], at_risk[tells]))
+        return sets
 
 
 class ConversionGroups(NamedTuple):
@@ -352,7 +391,7 @@ def _of_periods(t: Tables, rows: Ints, seen: SeenConversions, cdfs: GroupCDFs) -
     some = SeenConversions(seen.delay, limit, seen.action).taken(usable)
     names = [timeline.name(d) for d in range(timeline.periods)]
     split = ConversionGroups("period", timeline.period, period[usable], names)
-    found = _test(some, split, cdfs) if len(some.delay) else None
+    found = _test(some, split, some.places(cdfs)) if len(some.delay) else None
     return [] if found is None else [found]
 
 
@@ -365,7 +404,7 @@ class _Tested(NamedTuple):
     conversions: int
 
 
-def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _Tested | None:
+def _test(seen: SeenConversions, split: ConversionGroups, place: Floats) -> _Tested | None:
     """Return the log-rank test of one law in all groups given the action; None where there are not two to compare."""
     observed, expected, variance = log_rank(seen, split.group, n_groups=len(split.labels))
     told = expected >= FEWEST
@@ -377,9 +416,6 @@ def _test(seen: SeenConversions, split: ConversionGroups, cdfs: GroupCDFs) -> _T
     statistic, df = squared_length(gap, spread)
     if df < 1:
         return None
-    # Delays whose weight the log does not identify (`product_limit`) have no place.
-    most = np.maximum(cdfs(seen.limit, seen.action), 1e-300)
-    place = np.clip((cdfs(seen.delay, seen.action) + cdfs(seen.delay - 1, seen.action)) / (2 * most), 0.0, 1.0)
     count = np.bincount(split.group, minlength=len(split.labels))
     shift = np.bincount(split.group, place - place.mean(), len(split.labels)) / np.maximum(count, 1)
     shift[count < _TOLD] = 0.0
@@ -396,18 +432,12 @@ def log_rank(seen: SeenConversions, group: Ints, *, n_groups: int) -> tuple[Floa
     shape (n,), and `n_groups` is G.
     """
     observed, expected, variance = np.zeros(n_groups), np.zeros(n_groups), np.zeros((n_groups, n_groups))
-    for action in np.unique(seen.action):
-        mine = seen.action == action
-        delay, limit, of = seen.delay[mine], seen.limit[mine], group[mine]
-        support, at = np.unique(delay, return_inverse=True)
-        ended = np.searchsorted(support, limit, side="right")
-        j = len(support)
-        events = np.bincount(at * n_groups + of, minlength=j * n_groups).reshape(j, n_groups)
-        left = np.bincount(ended * n_groups + of, minlength=(j + 1) * n_groups).reshape(j + 1, n_groups)[:-1]
-        at_risk = (np.cumsum(events, axis=0) - np.cumsum(left, axis=0)).astype(np.float64)
-        n, r = events.sum(axis=1), at_risk.sum(axis=1)
-        tells = r > np.maximum(n, 1)
-        events, at_risk, n, r = events[tells], at_risk[tells], n[tells], r[tells]
+    for sets in seen.risk_sets:
+        of, j = group[sets.rows], len(sets.tells)
+        events = np.bincount(sets.at * n_groups + of, minlength=j * n_groups).reshape(j, n_groups)
+        left = np.bincount(sets.ended * n_groups + of, minlength=(j + 1) * n_groups).reshape(j + 1, n_groups)[:-1]
+        at_risk = (np.cumsum(events, axis=0) - np.cumsum(left, axis=0))[sets.tells].astype(np.float64)
+        events, n, r = events[sets.tells], sets.events, sets.at_risk.astype(np.float64)
         share = at_risk / r[:, None]
         weight = n * (r - n) / (r - 1.0)
         observed += events.sum(axis=0)

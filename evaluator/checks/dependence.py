@@ -39,7 +39,8 @@ from evaluator.estimates.simultaneous import holm
 from evaluator.estimates.standard_errors import clusters_text, effective, too_few
 from evaluator.log.column import Column, source_columns
 from evaluator.log.schema import to_numpy
-from evaluator.replays.kept_units import ALL_BUT_NOISE, Units, by_unit
+from evaluator.options.deployment import ALL_BUT_NOISE
+from evaluator.replays.kept_units import Units, by_unit
 from evaluator.replays.rounds.propensity import NONE_GIVEN
 
 # Intervals that are to be so many times as wide are worth a warning.

@@ -24,8 +24,8 @@ from evaluator.log.column import Column, read_clusters, read_users
 from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
-from evaluator.options.deployment import KeptFor, parse_kept
-from evaluator.replays.kept_units import ALL_BUT_NOISE, Units, first_displays, read_units
+from evaluator.options.deployment import ALL_BUT_NOISE, KeptFor, parse_kept
+from evaluator.replays.kept_units import Units, first_displays, read_units
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import surveys
 from evaluator.results.in_notebooks import ShownInNotebooks

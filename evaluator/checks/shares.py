@@ -88,7 +88,8 @@ def hours_and_weekdays(t: Tables, level: float) -> CheckResult:
             angle = 2.0 * np.pi * np.arange(24) / 24.0
             waves = [(shape(k * angle), f"wave {i}") for k in (1, 2) for i, shape in enumerate((np.sin, np.cos), 2 * k)]
             of_clock += [GroupTest(what, name, *trend(counts, wave), n, tuple(rows)) for wave, name in waves]
-        tests += [_beyond_drift(test, table.shown) for test in of_clock]
+        drift = _drift(table.shown)
+        tests += [_beyond_drift(test, *drift) for test in of_clock]
     outcome = judge(tests, level)
     if outcome is None:
         return not_applicable("the log counts rounds or days, covers less than a day, or has too few displays")
@@ -109,18 +110,24 @@ def hours_and_weekdays(t: Tables, level: float) -> CheckResult:
     return outcome.result(number, means, do)
 
 
-def _beyond_drift(test: GroupTest, shown: Floats) -> GroupTest:
-    """Return a test of one grouping by the clock, with its statistic lowered to allow for drift.
+def _drift(shown: Floats) -> tuple[float, float]:
+    """Return the statistic that groups by the clock change from period to period, and its degrees of freedom.
 
-    The statistic becomes the one whose p-value holds where groups also change from period to period. `shown` counts the
-    displays of each period, group and action, shape (P, G, A).
+    `shown` counts the displays of each period, group and action, shape (P, G, A).
     """
-    from scipy.special import chdtri, fdtrc
-
     together = shown.sum(axis=0)
     cells = shown.reshape(-1, shown.shape[2])
     each, all_periods = (homogeneity(counts[counts.sum(axis=1) > 0], what="") for counts in (cells, together))
-    left, df = each.statistic - all_periods.statistic, each.df - all_periods.df
+    return each.statistic - all_periods.statistic, each.df - all_periods.df
+
+
+def _beyond_drift(test: GroupTest, left: float, df: float) -> GroupTest:
+    """Return a test of one grouping by the clock, with its statistic lowered to allow for drift (`_drift`).
+
+    The statistic becomes the one whose p-value holds where groups also change from period to period.
+    """
+    from scipy.special import chdtri, fdtrc
+
     if df <= 0.0 or test.df <= 0.0 or chi_square_tail(left, df) > _NO_DRIFT:
         return test
     tail = float(fdtrc(test.df, df, test.statistic / test.df / (left / df)))

@@ -141,6 +141,30 @@ def pearson(counts: Floats, expected: Floats) -> tuple[float, float]:
     return float(((counts - expected) ** 2 / expected).sum()), len(counts) - 1.0
 
 
+def _pearson_of_each(counts: Floats, expected: Floats) -> tuple[list[float], list[float]]:
+    """Return what `pearson` says of each group, counts and expected numbers of shape (G, K).
+
+    As many displays are expected of a group as it has, in the same shares for all groups.
+    """
+    statistic, df = np.zeros(len(counts)), np.zeros(len(counts))
+    rare = expected < FEWEST
+    number = rare.sum(axis=1)
+    for of in np.unique(number).tolist():
+        rows = np.flatnonzero(number == of)  # as many rare actions are the same ones, as shares are
+        pooled = rare[rows[0]]
+        cells = [
+            np.column_stack((np.compress(~pooled, table, axis=1), np.compress(pooled, table, axis=1).sum(axis=1)))
+            for table in (counts[rows], expected[rows])
+        ]
+        enough = cells[1][:, -1] >= FEWEST
+        for some, last in ((enough, None), (~enough, -1)):
+            shown, usual = (np.ascontiguousarray(table[some, :last]) for table in cells)
+            if shown.shape[1] > 1:
+                statistic[rows[some]] = ((shown - usual) ** 2 / usual).sum(axis=1)
+                df[rows[some]] = shown.shape[1] - 1.0
+    return statistic.tolist(), df.tolist()
+
+
 def lopsided(s2: Floats, s3: Floats) -> Flags:
     """Return for which actions a few displays carry so much of the weight that no mean is normal, shape (K,)."""
     return s3 >= LOPSIDED * np.maximum(s2, 1e-300) ** 1.5
@@ -249,8 +273,7 @@ def homogeneity(counts: Floats, *, what: str, rows: Sequence[int] = ()) -> Group
     sizes, n = counts.sum(axis=1), counts.sum()
     shares = counts.sum(axis=0) / n
     statistic = df = 0.0
-    for row, size in zip(counts, sizes, strict=True):
-        found, of = pearson(row, size * shares)
+    for found, of, size in zip(*_pearson_of_each(counts, sizes[:, None] * shares), sizes.tolist(), strict=True):
         statistic += found
         df += of * (1.0 - size / n)  # the shares are those of all groups together
     return GroupTest(what, ("homogeneity", what), statistic, df, float(n), tuple(rows))

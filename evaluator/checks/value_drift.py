@@ -1,4 +1,4 @@
-"""TODO."""
+"""Checks of what conversions are worth: along the log, and what rewards rest on."""
 
 from __future__ import annotations
 
@@ -67,10 +67,11 @@ class _Values:
 
     def left(self, scores: Floats) -> Floats:
         """Return the sums of scores of each period and action, shape (draws, P, A), of scores of shape (draws, n)."""
-        cells, draws = self.count.size, len(scores)
-        cell = self.period * self.count.shape[1] + self.action + cells * np.arange(draws)[:, None]
-        sums = np.bincount(cell.reshape(-1), scores.reshape(-1), minlength=cells * draws)
-        return sums.reshape(draws, *self.count.shape).astype(np.float64, copy=False)
+        cell = self.period * self.count.shape[1] + self.action
+        sums = np.empty((len(scores), self.count.size))
+        for row, of in zip(sums, scores, strict=True):
+            row[:] = np.bincount(cell, of, minlength=len(row))
+        return sums.reshape(-1, *self.count.shape)
 
     def statistics(self, scores: Floats) -> Floats:
         """Return the statistics of some draws of scores, shape (4, draws)."""

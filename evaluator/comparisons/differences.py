@@ -254,13 +254,14 @@ def to_widest_window(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
 
 def to_event(plans: Sequence[ReplayPlan]) -> list[tuple[int, int]]:
     """Return (variant, its like that learns at each event), for variants that differ from it in the schedule only."""
-    events = {(plan.policy.spec, plan.window.cut): i for i, plan in enumerate(plans) if plan.schedule is None}
-    found = [(i, events.get((plan.policy.spec, plan.window.cut))) for i, plan in enumerate(plans) if plan.schedule]
+    alike = [(plan.policy.spec, plan.window.cut, plan.options.taught_by) for plan in plans]
+    events = {alike[i]: i for i, plan in enumerate(plans) if plan.deployment.schedule is None}
+    found = [(i, events.get(alike[i])) for i, plan in enumerate(plans) if plan.deployment.schedule is not None]
     return [(i, event) for i, event in found if event is not None]
 
 
 def _learns(plan: ReplayPlan) -> str:
-    return "" if plan.schedule is None else plan.schedule.words
+    return "" if plan.deployment.schedule is None else plan.deployment.schedule.words
 
 
 def why_none(a: ReplayPlan, b: ReplayPlan, rounds: int) -> str:

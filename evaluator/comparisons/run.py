@@ -48,6 +48,7 @@ from evaluator.findings.codes import COMMON_HORIZON, LINE_LEFT_OUT, SAME_ROUNDS,
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
+from evaluator.options.deployment import deployment_of
 from evaluator.policies.registry import as_known
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
@@ -207,8 +208,7 @@ def compare_results(
     if verdict is not None and any(TO_CHECK in of.conditions for of in verdict.candidates):
         how = CheckOptions(propensity=options.propensity, cluster_by=options.cluster_by)
         checked = plans[0].log if log is None else log
-        if options.keep_for is not None:
-            checked = checked.with_meta(deployment={**checked.meta.deployment, "keep_for": options.keep_for})
+        checked = checked.with_meta(deployment=deployment_of(vars(options), checked.meta.deployment).options)
         check = check_log(checked, how, advance)
         verdict = with_checks(verdict, check.to_dict())
     return Comparison(

@@ -19,10 +19,10 @@ from evaluator.engine.log_replay import sure_rounds
 from evaluator.estimates.confidence import mean_sequence
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
-from evaluator.options.deployment import EVENT
+from evaluator.options.deployment import EVENT, OBJECTIVE
 from evaluator.policies.base import Need
 from evaluator.policies.static import LoggingPolicy
-from evaluator.replays.options import OBJECTIVE, ReplayOptions
+from evaluator.replays.options import ReplayOptions
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay, read_basis
 from evaluator.replays.result import ReplayResult
@@ -178,10 +178,15 @@ class Line:
     learns: str = ""
     learn_from: Annotated[str, *omitted] = ""
 
-    def named_among(self, lines: Iterable[Line]) -> str:
+    def named_among(self, lines: Iterable[Line], *, short: bool = False) -> str:
         """Return the name that tells it from others: its policy, with window, schedule and teacher where these differ.
 
-        The logging policy is one line, whatever the windows: no window is its own.
+        The logging policy is one line, whatever the windows: no window is its own. A short name has no words on what
+        these are.
+
+        >>> nightly, event = (Line(0, "ucb1", "7d", learns=learns) for learns in ("1d@03:00", "event"))
+        >>> event.named_among([nightly]), event.named_among([nightly], short=True)
+        ('ucb1, at each event', 'ucb1, event')
         """
         title = self.title or self.policy
         if self.policy == "logging":
@@ -193,6 +198,10 @@ class Line:
             line.learn_from != self.learn_from and (line.learn_from or line.policy == self.policy) for line in among
         )
         taught = f", told {self.learn_from}" if self.learn_from and told else ""
+        if short:
+            cut = "no window" if self.window == "none" else self.window
+            given = (cut, window), (self.learns, differ), (self.learn_from, taught)
+            return ", ".join([title, *(text for text, differs in given if differs)])
         return title + window + (learns_words(self.learns) if differ else "") + taught
 
 

@@ -250,9 +250,9 @@ class Verdict:
         """Verdict on the variant that the headline is about."""
         return next(of for of in self.candidates if of.line.variant == self.variant)
 
-    def name_of(self, line: Line) -> str:
+    def name_of(self, line: Line, *, short: bool = False) -> str:
         """Return the name of a variant among those of the comparison."""
-        return line.named_among((self.baseline, *(of.line for of in self.candidates)))
+        return line.named_among((self.baseline, *(of.line for of in self.candidates)), short=short)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -116,10 +116,15 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check every option; ParameterError names a wrong one, its value, and the values that it takes."""
-        kinds = kinds_of(type(self))
+        cls: type = type(self)
+        kinds = kinds_of(cls)
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            value = checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
+            value = (
+                _checked_default(cls, field)
+                if value is field.default
+                else checked(value, kinds[field.name], declaration(field), _option_wording(field.name))
+            )
             object.__setattr__(self, field.name, value)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,6 +140,11 @@ def kinds_of(cls: type) -> Mapping[str, Any]:
 @cache  # each look-up evaluates every annotation, which a replay of a small log would notice
 def _look_up_types(cls: type) -> Mapping[str, Any]:
     return typing.get_type_hints(cls)
+
+
+@cache  # an audit makes the options of each of its replays, most of them the defaults
+def _checked_default(cls: type, field: dataclasses.Field[Any]) -> Any:
+    return checked(field.default, kinds_of(cls)[field.name], declaration(field), _option_wording(field.name))
 
 
 def alternatives(kind: Any) -> tuple[Any, ...]:

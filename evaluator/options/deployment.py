@@ -12,16 +12,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from evaluator.errors import ParameterError, nearest
 from evaluator.units import SECONDS, parse_duration, parse_whole
 
+# Names of the options that say how a policy is deployed; a preset says all but what teaches.
+SCHEDULED = ("learn_every", "learn_lag")
+PARTS = (*SCHEDULED, "explore_first", "keep_for", "learn_from")
+# What teaches a policy: all that counts into its value, or the revenue of it alone.
+OBJECTIVE, REVENUE_ALONE = "objective", "revenue"
 EVENT = "event"
 # How a deployment explores first: actions drawn uniformly, or what the logging policy shows.
 UNIFORM, LOGGER = "uniform", "logger"
 # Keeps no action, whatever the log says of its deployment.
 NOBODY = "none"
+# Share of the units with more than one display that show one action, of a logger that kept its action up to noise.
+ALL_BUT_NOISE = 0.99
 _OF_DAY = re.compile(r"\s*(\d+)\s*d\s*@\s*(\d{1,2}):(\d{2})\s*")
 _HOW = "write event (at each one), rounds (500), a duration (1h), or days with a time of day (1d@03:00)."
 
@@ -194,16 +202,6 @@ def parse_exploration(explore_first: str | int | None) -> Exploration | None:
     return None if span.none else Exploration(text, span, who == LOGGER)
 
 
-def deployed_as(asked: Mapping[str, str], stated: Mapping[str, str]) -> tuple[Schedule | None, Exploration | None]:
-    """Return when a policy learns, and how its deployment explores first: as is asked, else as a log or scenario says.
-
-    Both are None for not at all. What is asked of the schedule, be it the lag alone, goes before all that is stated.
-    """
-    own = asked if "learn_every" in asked or "learn_lag" in asked else stated
-    schedule = parse_schedule(own.get("learn_every"), own.get("learn_lag"))
-    return schedule, parse_exploration(asked.get("explore_first", stated.get("explore_first")))
-
-
 @dataclass(frozen=True)
 class KeptFor:
     """Units that keep their action, by the column that names them, and after what they are asked anew; None for never.
@@ -240,6 +238,71 @@ def parse_kept(keep_for: str | None) -> KeptFor | None:
     if span is not None and span.none:
         raise ParameterError(f"`keep_for={text!r}` is out of range.", remedy=how)
     return KeptFor(text, column, span)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """How policies are deployed: when they learn, how they explore first, and who keeps an action.
+
+    Each is None for at each event, for not at all, and for nobody. `options` have what is asked and what a log or
+    scenario states, by name; `whose` has clauses on who says so, empty for the user.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    whose: Mapping[str, str] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    exploration: Exploration | None = None
+    kept: KeptFor | None = None
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Seconds of each option that names a time, so that rounds need one."""
+        spans: dict[str, Span] = {}
+        if self.schedule is not None:
+            spans = {"learn_every": self.schedule.every, "learn_lag": self.schedule.lag}
+        if self.exploration is not None:
+            spans["explore_first"] = self.exploration.span
+        return {name: span.seconds for name, span in spans.items() if span.seconds}
+
+    def named(self, *options: str) -> str:
+        """Return those of some options that are given, as messages name them, with who says so.
+
+        >>> deployment_of({"deployment": "statsig"}).named("learn_every", "learn_lag")
+        "`learn_every='1h'`, as `deployment='statsig'` says"
+        """
+        given = [f"`{name}={self.options[name]!r}`" for name in options if name in self.options]
+        return " and ".join(given) + self.says(*options)
+
+    def says(self, *options: str) -> str:
+        """Return a clause on who says so of some options; empty where the user does, or several do."""
+        clauses = {self.whose[name] for name in options if name in self.options}
+        return clauses.pop() if len(clauses) == 1 else ""
+
+
+def deployment_of(asked: Mapping[str, Any], stated: Mapping[str, Any] | None = None, *, by: str = "log") -> Deployment:
+    """Return the deployment that the options of a user ask for, over the one that a log or scenario states.
+
+    A preset is asked for as a whole, except for what is given beside it; so is a schedule, be it the lag alone. Raise
+    ParameterError where an option is wrong; it says how one is written.
+    """
+    stated, preset = stated or {}, asked.get("deployment")
+    of_preset = preset_options(preset)
+    given = {name: asked[name] for name in PARTS if asked.get(name) is not None}
+    instead = PARTS[:-1] if preset else SCHEDULED if given.keys() & set(SCHEDULED) else ()
+    over = {name: of for name, of in stated.items() if name not in instead}
+    options = {"learn_from": OBJECTIVE} | over | of_preset | given
+    clauses = (of_preset, f", as `deployment={preset!r}` says"), (stated, f", as the {by} says of its deployment")
+    whose = {
+        name: next((clause for said, clause in clauses if str(said.get(name)) == str(of)), "")
+        for name, of in options.items()
+    }
+    return Deployment(
+        options,
+        whose,
+        parse_schedule(options.get("learn_every"), options.get("learn_lag")),
+        parse_exploration(options.get("explore_first")),
+        parse_kept(options.get("keep_for")),
+    )
 
 
 def _span(text: str, option: str, how: str, *, asked: str | None = None) -> Span:

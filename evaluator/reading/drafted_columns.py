@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from evaluator.errors import UsageError
+from evaluator.options.deployment import ALL_BUT_NOISE
 from evaluator.reading.cells import Kind, parse
 from evaluator.reading.column_profile import PARTS, Look
 from evaluator.reading.draft_lines import CHECK, GUESSED, Line
@@ -19,6 +20,8 @@ from evaluator.units import SECONDS, format_duration
 # So many conversions on so small a share of the rows: by chance once in a million.
 _CONVERSIONS, _SHARE = 20, 0.5
 _MANY = 1_000
+# Users who come back whose action is looked at; of how many of them chance may show one action.
+_RETURNING, _BY_CHANCE = 20, 0.5
 _CURRENCY = {"currency", "currencies", "ccy"}
 _REQUESTS = {"request", "slate", "auction", "pageview", "impression", "display", "decision", "query", "search"}
 _CHOICES = {"variant", "variation", "arm", "treatment", "group", "bucket", "cell", "template", "message"}
@@ -185,6 +188,22 @@ def user_column(looks: Iterable[Look]) -> Look | None:
     users = [look for look in looks if look.is_user and look.distinct < len(look.text) - look.text.null_count()]
     # One that is no address of a person goes first.
     return min(users, key=lambda look: ("email" in look.words, look.text.null_count()), default=None)
+
+
+def kept_action(users: Look, action: Look) -> str:
+    """Return a clause on users who are shown one action on all their rows; empty where these are few, or chance.
+
+    Chance shows one action at most as often as the most frequent one on each further row.
+    """
+    rows = pl.DataFrame({"user": users.text, "action": action.text}).drop_nulls()
+    found = rows.group_by("user").agg(pl.len().alias("rows"), pl.col("action").n_unique().alias("actions"))
+    found = found.filter(pl.col("rows") > 1)
+    alike = int((found["actions"] == 1).sum())
+    if len(found) < _RETURNING or alike < ALL_BUT_NOISE * len(found):
+        return ""
+    most = rows["action"].value_counts()["count"].max() / len(rows)  # type: ignore[operator]
+    chance = float((most ** (found["rows"] - 1)).mean())  # type: ignore[arg-type]
+    return f"{alike:,} of {len(found):,} users with several rows are shown one action" if chance < _BY_CHANCE else ""
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,9 @@ class _Drafter:
             self._roles.add(users.name)
             said = f"{GUESSED}{users.distinct:,} users; intervals over whole users: --cluster-by user"
             found["keep"] = [Line("user", users.name, said)]
+            if self._action_look is not None and (kept := drafted_columns.kept_action(users, self._action_look)):
+                said = f"{CHECK}{kept}; does what you deploy keep the action of a user, too?"
+                found["deployment"] = [Line("keep_for", "user", said, live=False)]
         free = [look for look in self._shown.values() if not self._taken(look)]
         told = set() if self._tables.in_one_file else set(self._told)
         outcomes, context = drafted_columns.context_lines(free, converted, told, self._action_look)

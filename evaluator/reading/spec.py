@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from evaluator.errors import ParameterError
 from evaluator.log.log_tables import NO_OUTCOMES, PropensityKind
-from evaluator.options.deployment import parse_exploration, parse_kept, parse_schedule, preset_options
+from evaluator.options.deployment import deployment_of, preset_options
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import DISPLAY, EVENT
 from evaluator.reading.spec_sections import (
@@ -279,16 +279,13 @@ class Deployment(Section):
     @property
     def columns(self) -> list[str]:
         """Columns that the log must keep for it."""
-        kept = parse_kept(self.keep_for)
+        kept = deployment_of(self.asked).kept
         return [] if kept is None else [kept.column]
 
     @model_validator(mode="after")
     def _is_schedule(self) -> Deployment:
         try:
-            parse_schedule(self.learn_every, self.learn_lag)
-            parse_exploration(self.explore_first)
-            preset_options(self.preset)
-            parse_kept(self.keep_for)
+            deployment_of(self.asked)
         except ParameterError as error:
             what, remedy = error.what.replace("`", ""), error.remedy.rstrip(".?")
             raise ValueError(f"{what} {remedy[:1].upper()}{remedy[1:]}") from None

@@ -31,13 +31,11 @@ from evaluator.log import Log
 from evaluator.log.column import Column, read_clusters
 from evaluator.log.schema import Columns, to_numpy
 from evaluator.log.times import TrafficCount, counted_by
-from evaluator.options.deployment import KeptFor
+from evaluator.options.deployment import ALL_BUT_NOISE, KeptFor
 from evaluator.replays.rounds.clock import ReplayClock, on_clock
 from evaluator.replays.rounds.propensity import Propensities
 from evaluator.units import ticks_words
 
-# Units of more than one display that show one action, of a logger that kept its action up to noise.
-ALL_BUT_NOISE = 0.99
 FIRST, LATER = "first display", "later displays"
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaluator.errors import DataError, ParameterError
 from evaluator.options.declaration import Option, Options, documented, option
-from evaluator.options.deployment import Schedule, parse_exploration, parse_kept, parse_schedule, preset_options
+from evaluator.options.deployment import OBJECTIVE, REVENUE_ALONE, deployment_of
 from evaluator.options.shared import (
     BOOTSTRAP,
     BY,
@@ -59,8 +59,6 @@ _HOW = (
 SamplerName = Literal["rejection", "keep", "queue"]
 RewardName = Literal["eventual", "observed"]
 ObjectiveName = Literal["profit", "revenue"]
-# What policies learn from beside kinds of events.
-OBJECTIVE, REVENUE_ALONE = "objective", "revenue"
 
 
 @documented
@@ -169,13 +167,7 @@ class BareReplayOptions(Options):
             "`reward='observed'` and `doubly_robust`",
             "what is observed by the horizon has no model: leave one out.",
         )
-        _refuse_both(
-            observed and self.schedule is not None,
-            "`reward='observed'` and `learn_every` or `learn_lag`",
-            "what is observed by the horizon is told at each event: use `reward='eventual'`.",
-        )
-        parse_exploration(self.asked_deployment.get("explore_first"))
-        parse_kept(self.keep_for)
+        deployment_of(vars(self))
         if self.delays_from is not None:
             known_share(self.delays_from)
             excluded = self.delays != "log"
@@ -199,23 +191,11 @@ class BareReplayOptions(Options):
         return OBJECTIVE if self.learn_from is None else self.learn_from
 
     @property
-    def asked_deployment(self) -> dict[str, str]:
-        """What is asked of the deployment by option: those of a preset, or in their place what is given beside it."""
-        given = {name: getattr(self, name) for name in ("learn_every", "learn_lag", "explore_first", "keep_for")}
-        return preset_options(self.deployment) | {name: str(of) for name, of in given.items() if of is not None}
-
-    @property
-    def schedule(self) -> Schedule | None:
-        """When a policy is asked to learn; None where that is at each event, or nothing is asked."""
-        asked = self.asked_deployment
-        return parse_schedule(asked.get("learn_every"), asked.get("learn_lag"))
-
-    @property
     def keeps(self) -> list[str]:
         """Columns that the log must have kept from its source."""
         from evaluator.replays.rounds.maturity import correct_by
 
-        kept = parse_kept(self.keep_for)
+        kept = deployment_of(vars(self)).kept
         return [*(correct_by(self.immature) or ()), *([] if kept is None else [kept.column])]
 
 

@@ -19,11 +19,11 @@ from evaluator.log.column import Column
 from evaluator.log.log_tables import Objective, PropensityKind
 from evaluator.log.reward_kinds import CapLoss, counts_costs, number_of_conversions
 from evaluator.log.schema import FEATURES, is_target
-from evaluator.options.deployment import Schedule
+from evaluator.options.deployment import OBJECTIVE, Deployment
 from evaluator.options.shared import ClockName
 from evaluator.policies.base import Need, Setting
 from evaluator.replays.kept_units import KeptRounds
-from evaluator.replays.options import OBJECTIVE, ReplayOptions
+from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.clock import KnownDelays, ReplayClock, ReplayWindow, followed_for
 from evaluator.replays.rounds.maturity import Maturity
 from evaluator.replays.rounds.propensity import Propensities, Thinning
@@ -59,7 +59,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     survey
         Survey of the log.
     policy, options
-        Policy to replay, and the options as they were asked for.
+        Policy to replay, and the options as they were asked for, with what the log says of the deployment.
     clock, window, propensities, maturity, sampler
         Choices of the replay that follow from these two and from the log.
     matched
@@ -103,9 +103,10 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     outcomes
         Plan of each outcome, by its name, whose rewards are the outcome's events (`evaluator.replays.planning`):
         it values the rounds of this one, and is never replayed.
-    schedule, pushes
-        Schedule by which the policy learns, and the pushes that this makes; None where it learns at each event, or
-        never.
+    deployment
+        How the policy is deployed: as is asked, else as the log says. What does not learn has no schedule.
+    pushes
+        Pushes that the schedule makes; None where the policy learns at each event, or never.
     explores
         First rounds in which the policy does not choose; None where it chooses from the first round on.
     as_logger
@@ -141,7 +142,7 @@ class ReplayPlan(ShownInNotebooks, WithFindings):
     start: WarmStart | None = None
     sets: EligibleSets | None = None
     outcomes: Mapping[str, ReplayPlan] = field(default_factory=dict)
-    schedule: Schedule | None = None
+    deployment: Deployment = field(default_factory=Deployment)
     pushes: PushTimes | None = None
     explores: Explores | None = None
     as_logger: Thinning | None = None
@@ -437,7 +438,7 @@ class PlanFacts:
     outcomes
         How each outcome that no policy sees is valued, by its name.
     options
-        Options as they were asked for.
+        Options as they were asked for, with what the log says of the deployment.
     counts
         Numbers of what the reader of the log did.
     findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from evaluator.log.reward_kinds import (
     with_rewards,
 )
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import Exploration, KeptFor, Schedule, deployed_as, parse_kept
+from evaluator.options.deployment import OBJECTIVE, SCHEDULED, Deployment, deployment_of
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Need, Policy, Setting
 from evaluator.policies.registry import POLICIES, resolve
@@ -38,8 +38,6 @@ from evaluator.replays.findings.plan import assumptions, check_clusters, describ
 from evaluator.replays.kept_units import Units, by_unit, kept_rounds, read_units, refuse_unkept
 from evaluator.replays.learned.policy import LearnedPolicy, displays_of
 from evaluator.replays.options import (
-    OBJECTIVE,
-    BareReplayOptions,
     Guardrail,
     ObjectiveName,
     ReplayOptions,
@@ -79,8 +77,6 @@ from evaluator.replays.schedule import live_delays, plan_pushes, rounds_of
 from evaluator.replays.support import least_acceptance
 from evaluator.replays.warm_start import WarmStart, warm_start
 from evaluator.units import ticks_words
-
-T = TypeVar("T", bound=BareReplayOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +124,9 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
     ParameterError
         An option does not fit the log or the policy.
     """
-    options = with_teacher(log if isinstance(log, Log) else log.survey.log, options)
+    meta = log.meta if isinstance(log, Log) else log.survey.log.meta
+    deployment = deployment_of(vars(options), meta.deployment)
+    options = replace(options, **deployment.options)
     begins = options.warm_start is not None or isinstance(policy, LearnedPolicy)
     start = warm_start(policy, options) if begins else None
     if start is not None:
@@ -165,7 +163,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         delays = _seen(known_to_teach, clock, window, options.seed)
         known_rewards = reward_range(known_to_teach, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
-    check_clusters(basis.clusters, maturity.used)
+    made_by = deployment.named("keep_for") if options.cluster_by is None else f"`cluster_by={options.cluster_by!r}`"
+    check_clusters(basis.clusters, maturity.used, made_by)
     costs = cost_events(log.conversions)
     told_costs = costs is not None and options.learn_from == OBJECTIVE
     of_all = rewards if teacher is surveyed else known_rewards
@@ -195,12 +194,15 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         playable=None if playable is None else int(playable.sum()),
     )
     learns = policy.learns and sampler != "logged"
-    schedule, exploration = deployed(log, options) if learns else (None, None)
-    pushes = None if schedule is None else plan_pushes(schedule, teacher, clock, window, horizon)
-    explores, as_logger = None, None
-    if exploration is not None:
-        _refuse_exploring(exploration, options, sampler, units)
-        explores, as_logger = _explores(log, exploration, surveyed, clock, sampler, matched, usable)
+    deployment = deployment if learns else replace(deployment, schedule=None, exploration=None)
+    if options.reward == "observed" and deployment.schedule is not None:
+        raise ParameterError(
+            f"`reward='observed'` excludes {deployment.named(*SCHEDULED)}: what is observed by the horizon is told at "
+            "each event.",
+            remedy="use `reward='eventual'`, or `learn_every='event'`.",
+        )
+    pushes = plan_pushes(deployment, teacher, clock, window, horizon)
+    explores, as_logger = _explores(log, deployment, options, surveyed, clock, sampler, matched, usable)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
     waits += 0 if units is None else horizon
     kept = None
@@ -243,7 +245,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         capped=basis.capped,
         start=start,
         sets=basis.sets,
-        schedule=schedule,
+        deployment=deployment,
         pushes=pushes,
         explores=explores,
         as_logger=as_logger,
@@ -465,11 +467,12 @@ def read_basis(log: Log, options: ReplayOptions) -> Basis:
     clusters = None if options.cluster_by is None else read_clusters(surveyed.log, options.cluster_by)
     sets = read_sets(surveyed.log)
     splits = read_groups(surveyed.log, options.by)
-    asked = kept_for(log, options)
+    deployment = deployment_of(vars(options), log.meta.deployment)
+    asked = deployment.kept
     if asked is not None and sets is not None:
         raise ParameterError(
-            f"`keep_for='{asked.text}'`: the displays of log {log.meta.name!r} have their own eligible actions, and a "
-            "kept action may not be eligible later.",
+            f"{deployment.named('keep_for')}: the displays of log {log.meta.name!r} have their own eligible actions, "
+            "and a kept action may not be eligible later.",
             remedy="`keep_for='none'` keeps no action.",
         )
     units = None if asked is None else read_units(surveyed.log, asked)
@@ -528,25 +531,6 @@ def objective_of(log: Log, asked: ObjectiveName | None) -> ObjectiveName:
     return asked or log.meta.objective or ("profit" if has_costs(log) else "revenue")
 
 
-def deployed(log: Log, options: BareReplayOptions) -> tuple[Schedule | None, Exploration | None]:
-    """Return when a policy learns, and how its deployment explores first: as is asked, else as the log says."""
-    stated = {} if options.deployment else dict(log.meta.deployment)
-    if options.reward == "observed":  # told at each event
-        stated = {"explore_first": stated["explore_first"]} if "explore_first" in stated else {}
-    return deployed_as(options.asked_deployment, stated)
-
-
-def with_teacher(log: Log, options: T) -> T:
-    """Return options that say what teaches: what is asked for, else what the log says of its deployment."""
-    return replace(options, learn_from=options.learn_from or log.meta.deployment.get("learn_from") or OBJECTIVE)
-
-
-def kept_for(log: Log, options: BareReplayOptions) -> KeptFor | None:
-    """Return who keeps an action: as is asked, else as the log says of its deployment; None for nobody."""
-    stated = None if options.deployment else log.meta.deployment.get("keep_for")
-    return parse_kept(options.asked_deployment.get("keep_for", stated))
-
-
 def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begins: bool) -> None:
     """Raise ParameterError at what cannot be replayed where units keep their action."""
     own, name = f"`keep_for='{units.asked.text}'`", basis.survey.log.meta.name
@@ -571,39 +555,36 @@ def refuse_on_units(basis: Basis, units: Units, options: ReplayOptions, *, begin
             raise ParameterError(f"{own}: {what}.", remedy=remedy)
 
 
-def _refuse_exploring(
-    exploration: Exploration, options: ReplayOptions, sampler: SamplerName, units: Units | None
-) -> None:
-    """Raise ParameterError at what excludes exploring first, be that asked for or what the log says."""
-    asked = f"`explore_first={exploration.text!r}`"
-    kept = f"`keep_for={'' if units is None else units.asked.text!r}`"
+def _explores(
+    log: Log, deployment: Deployment, options: ReplayOptions, survey: Survey, clock: ReplayClock, sampler: SamplerName,
+    matched: Thinning, usable: npt.NDArray[np.int64],
+) -> tuple[Explores | None, Thinning | None]:  # fmt: skip
+    """Return the first rounds in which a deployment explores, and how the log is thinned where the logger chooses.
+
+    The first is None where the policy chooses from the first round on, the second where actions are drawn uniformly,
+    among displays that are matched. Raise ParameterError at what excludes exploring.
+    """
+    exploration, kept = deployment.exploration, deployment.kept
+    if exploration is None:
+        return None, None
+    asked = deployment.named("explore_first")
     for refused, other, why, remedy in (
         (sampler == "queue", "`sampler='queue'`", "each round is served from the queue of a choice",
          "use `sampler='rejection'`, or `explore_first=0`."),
         (options.doubly_robust, "`doubly_robust`", "the policy chooses nothing at the first displays",
          "leave it out, or do not explore: `explore_first=0`."),
-        (exploration.as_logger and units is not None, kept, "units that keep an action are accepted whole",
+        (exploration.as_logger and kept is not None, "`keep_for`", "units that keep an action are accepted whole",
          "explore uniformly, or with `keep_for='none'`."),
     ):  # fmt: skip
         if refused:
-            raise ParameterError(f"{asked} and {other} exclude each other: {why}.", remedy=remedy)
-
-
-def _explores(
-    log: Log, exploration: Exploration, survey: Survey, clock: ReplayClock, sampler: SamplerName, matched: Thinning,
-    usable: npt.NDArray[np.int64],
-) -> tuple[Explores, Thinning | None]:  # fmt: skip
-    """Return the first rounds of a deployment in which it explores, and how the log is thinned in them.
-
-    The thinning is None where actions are drawn uniformly, among displays that are matched.
-    """
-    rounds = rounds_of(exploration.span, exploration.text, survey, clock)
+            raise ParameterError(f"{other} excludes {asked}: {why}.", remedy=remedy)
+    rounds = rounds_of(deployment, survey, clock)
     if not exploration.as_logger:
         return Explores(rounds, np.flatnonzero(usable)), None
     if log.meta.kept_share < 1.0:
         raise ParameterError(
-            f"`explore_first={exploration.text!r}`: log {log.meta.name!r} keeps the displays of some actions, and does "
-            "not say what the logging policy would have shown at the others.",
+            f"{asked}: log {log.meta.name!r} keeps the displays of some actions, and does not say what the logging "
+            "policy would have shown at the others.",
             remedy="explore uniformly, or replay the log with all actions.",
         )
     # One c decides a rejection; of keep, the action that waits longest.

@@ -19,6 +19,7 @@ clock's: there a push comes after as many rounds as the log has displays before 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -29,7 +30,7 @@ import numpy.typing as npt
 from evaluator.engine.pushes import LiveClock, PushTimes
 from evaluator.errors import ParameterError
 from evaluator.log.times import dated
-from evaluator.options.deployment import Schedule, Span
+from evaluator.options.deployment import SCHEDULED, Deployment, Schedule, Span
 from evaluator.replays.rounds.clock import ReplayClock, ReplayWindow, on_clock
 from evaluator.replays.rounds.survey import Survey
 from evaluator.results.json_documents import Count, NotNegative
@@ -41,18 +42,18 @@ Ints = npt.NDArray[np.int64]
 
 
 def plan_pushes(
-    schedule: Schedule, survey: Survey, clock: ReplayClock, window: ReplayWindow, horizon: int
-) -> PushTimes:
-    """Return the pushes of a replay of at most so many rounds.
+    deployment: Deployment, survey: Survey, clock: ReplayClock, window: ReplayWindow, horizon: int
+) -> PushTimes | None:
+    """Return the pushes of a replay of at most so many rounds; None for learning at each event.
 
     Raise ParameterError if the schedule names a time and the log has none, or one that its time stamps do not tell.
     """
-    if not schedule.in_time:
-        return pushes_in_rounds(schedule, clock, horizon)
-    _refuse_time(schedule.every, f"`learn_every={schedule.text!r}`", survey, clock)
-    _refuse_time(schedule.lag, f"`learn_lag={schedule.lag_text!r}`", survey, clock)
+    schedule = deployment.schedule
+    if schedule is None or not schedule.in_time:
+        return None if schedule is None else pushes_in_rounds(schedule, clock, horizon)
+    _refuse_times(deployment, SCHEDULED, survey, clock)
     live = _live_clock(survey, clock)
-    pushes = pushes_in_time(schedule, live, clock, survey.log.meta.timezone, horizon)
+    pushes = pushes_in_time(deployment, live, clock, survey.log.meta.timezone, horizon)
     reached = survey.delay_ticks[survey.delay_ticks <= (NO_WINDOW if window.ticks is None else window.ticks)]
     span = np.array([survey.longest_span(int(reached.max(initial=0)))])
     return replace(
@@ -68,19 +69,21 @@ def pushes_in_rounds(schedule: Schedule, clock: ReplayClock | None, horizon: int
 
 
 def pushes_in_time(
-    schedule: Schedule, live: LiveClock, clock: ReplayClock, timezone: str | None, horizon: int
+    deployment: Deployment, live: LiveClock, clock: ReplayClock, timezone: str | None, horizon: int
 ) -> PushTimes:
-    """Return the pushes of a schedule that names a time, within so many rounds on a live clock.
+    """Return the pushes of a deployment's schedule that names a time, within so many rounds on a live clock.
 
     Raise ParameterError if there are more of them than rounds.
     """
+    schedule = deployment.schedule
+    assert schedule is not None
     assert clock.tick_seconds is not None
     if schedule.every.rounds:
         after = pushes_in_rounds(schedule, clock, horizon).after
         # A push comes with the round that it follows.
         at = _times(live, np.maximum(live.origin - 1.0 + after / live.share, live.origin))
     else:
-        at = _push_times(schedule, live, clock.tick_seconds, timezone, horizon)
+        at = _push_times(schedule, deployment.named("learn_every"), live, clock.tick_seconds, timezone, horizon)
         after = _rounds_by(live, at)
     lag = (schedule.lag.seconds or 0.0) / clock.tick_seconds
     cut = _rounds_by(live, at - lag) if lag else after - _rounds(schedule.lag, clock)
@@ -107,10 +110,11 @@ def _rounds(span: Span, clock: ReplayClock | None) -> int:
     return max(round(rounds * clock.share), min(rounds, 1))
 
 
-def rounds_of(exploration: Span, asked: str, survey: Survey, clock: ReplayClock) -> int:
-    """Return the first rounds in which a deployment explores, as it was `asked`; errors as of `plan_pushes`."""
-    _refuse_time(exploration, f"`explore_first={asked!r}`", survey, clock)
-    return rounds_from(exploration, _live_clock(survey, clock), clock)
+def rounds_of(deployment: Deployment, survey: Survey, clock: ReplayClock) -> int:
+    """Return the first rounds in which a deployment explores; errors as of `plan_pushes`."""
+    assert deployment.exploration is not None
+    _refuse_times(deployment, ("explore_first",), survey, clock)
+    return rounds_from(deployment.exploration.span, _live_clock(survey, clock), clock)
 
 
 def rounds_from(exploration: Span, live: LiveClock | None, clock: ReplayClock | None) -> int:
@@ -129,25 +133,26 @@ def _live_clock(survey: Survey, clock: ReplayClock) -> LiveClock:
     return LiveClock(survey.mark, survey.marked_at, float(survey.mark[0]), clock.share, survey.rate)
 
 
-def _refuse_time(span: Span, asked: str, survey: Survey, clock: ReplayClock) -> None:
-    if not span.seconds:
-        return
-    if clock.tick_seconds is None or not np.isfinite(clock.rate):
-        raise ParameterError(
-            f"{asked}: this log counts rounds, not time.",
-            remedy=f"give it in rounds: {asked.partition('=')[0]}=500`.",
-        )
-    if span.seconds < survey.stamp * clock.tick_seconds:
-        stamp = format_duration(survey.stamp * clock.tick_seconds)
-        raise ParameterError(
-            f"{asked} is shorter than what the time stamps of log {survey.log.meta.name!r} tell apart: all are "
-            f"multiples of {stamp}.",
-            remedy=f"take at least {stamp}, or log finer times.",
-        )
+def _refuse_times(deployment: Deployment, options: Sequence[str], survey: Survey, clock: ReplayClock) -> None:
+    for name, seconds in deployment.times.items():
+        if name not in options:
+            continue
+        asked = deployment.named(name)
+        if clock.tick_seconds is None or not np.isfinite(clock.rate):
+            raise ParameterError(
+                f"{asked}: this log counts rounds, not time.", remedy=f"give it in rounds: `{name}=500`."
+            )
+        if seconds < survey.stamp * clock.tick_seconds:
+            stamp = format_duration(survey.stamp * clock.tick_seconds)
+            raise ParameterError(
+                f"{asked}: that is shorter than what the time stamps of log {survey.log.meta.name!r} tell apart: all "
+                f"are multiples of {stamp}.",
+                remedy=f"take at least {stamp}, or log finer times.",
+            )
 
 
 def _push_times(
-    schedule: Schedule, live: LiveClock, tick_seconds: float, timezone: str | None, horizon: int
+    schedule: Schedule, asked: str, live: LiveClock, tick_seconds: float, timezone: str | None, horizon: int
 ) -> npt.NDArray[np.float64]:
     """Return the times of all pushes within so many rounds, in ticks, shape (P,)."""
     assert schedule.every.seconds is not None
@@ -155,7 +160,7 @@ def _push_times(
     every = schedule.every.seconds / tick_seconds
     if (end - begin) / every > horizon:
         raise ParameterError(
-            f"`learn_every={schedule.text!r}` makes more pushes than the {horizon:,} rounds of the replay.",
+            f"{asked} makes more pushes than the {horizon:,} rounds of the replay.",
             remedy="let the policy learn at each event: `learn_every='event'`.",
         )
     count = np.arange(1, math.ceil((end - begin) / every) + 1)

@@ -14,12 +14,12 @@ from evaluator.findings.codes import OUTSIDE_LEARNED_REWARDS, UNKNOWN_TRAINING
 from evaluator.findings.finding import Finding
 from evaluator.log import Log
 from evaluator.log.vectors_of_displays import in_order
-from evaluator.options.deployment import EVENT, Schedule
+from evaluator.options.deployment import EVENT, OBJECTIVE, REVENUE_ALONE, Schedule
 from evaluator.policies.base import Setting
 from evaluator.replays.learned.file import content_hash
 from evaluator.replays.learned.policy import LearnedPolicy, load_policy
 from evaluator.replays.learned.policy_metadata import LearnedFrom
-from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions
+from evaluator.replays.options import ReplayOptions
 from evaluator.replays.rounds.clock import ReplayWindow
 from evaluator.results.json_documents import Count, Sha256, in_document, omitted
 from evaluator.units import NO_WINDOW

@@ -32,6 +32,8 @@ _NAMED = 2
 MOST_ROWS = 5
 # Rows of the table of candidates at most, without the baseline: all are in the numbers below it.
 _MOST = 6
+# Letters of a policy's name at least.
+_LEAST = 5
 # Letters of a name that a table has room for, on two lines.
 _WHOLE = 36
 _FIXED = re.compile(r"fixed:action=(?:\d+ \((?P<of_index>.*)\)|\"?(?P<label>.*?)\"?)", re.DOTALL)
@@ -66,17 +68,25 @@ class CandidateRow(NamedTuple):
 def short_name(line: Line, verdict: Verdict, most: int) -> str:
     """Return the name of a variant in so many letters, told from the names of all candidates where that can be.
 
-    Of a fixed action that is the label alone, where its name is longer.
+    Of a fixed action that is the label alone, where its name is longer; of another policy its name is cut, and not the
+    window, schedule or teacher that tells it from others.
     """
 
     def label(of: Line) -> str:
         name = verdict.name_of(of)
-        fixed = _FIXED.fullmatch(name)
-        return escape(name if len(name) <= most or fixed is None else fixed["of_index"] or fixed["label"] or name)
+        if len(name) > most:
+            fixed = _FIXED.fullmatch(name)
+            name = verdict.name_of(of, short=True) if fixed is None else fixed["of_index"] or fixed["label"] or name
+        return escape(name)
+
+    def cut_policy(name: str) -> str:
+        policy, comma, rest = name.partition(", ")
+        room = most - len(comma + rest)
+        return shortened(name, most) if room < _LEAST else shortened(policy, room) + comma + rest
 
     names = {label(of.line) for of in verdict.candidates}
     cuts: tuple[Callable[[str], str], ...] = (
-        lambda name: shortened(name, most),
+        cut_policy,
         lambda name: name if len(name) <= most else f"{name[: most - 1]}…",
         lambda name: name if len(name) <= most else f"…{name[1 - most :]}",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evaluator.options.declaration import Options, documented, option
-from evaluator.options.deployment import Exploration, Schedule, deployed_as
+from evaluator.options.deployment import Deployment, deployment_of
 from evaluator.options.shared import (
     DELAYS,
     EXPLORE_FIRST,
@@ -71,10 +71,9 @@ class SimulateOptions(Options):
         self.window_rounds(None)
         self.deployed({})
 
-    def deployed(self, stated: Mapping[str, str]) -> tuple[Schedule | None, Exploration | None]:
-        """Return when policies learn, and how they explore first: as is asked, else as their scenario has stated."""
-        asked = {name: getattr(self, name) for name in ("learn_every", "learn_lag", "explore_first")}
-        return deployed_as({name: str(given) for name, given in asked.items() if given is not None}, stated)
+    def deployed(self, stated: Mapping[str, str]) -> Deployment:
+        """Return how policies are deployed: as is asked, else as their scenario has stated."""
+        return deployment_of(vars(self), stated, by="scenario")
 
     def window_rounds(self, recommended: int | None) -> int | None:
         """Return the window in rounds, None when nothing is cut off."""

@@ -61,7 +61,7 @@ def simulate(
     options = options or SimulateOptions()
     stage = runs_in(problem, policies, options)
     horizon, window = stage.shared.horizon, options.window_rounds(problem.window)
-    schedule, _ = options.deployed(problem.deployment)
+    schedule = options.deployed(problem.deployment).schedule
     truth, cdf = stage.truth, stage.shared.delay_cdf
     if executor is None:
         stage.compile()
@@ -216,15 +216,13 @@ class RunsJob(Job):
 
 def runs_in(problem: Problem, policies: Sequence[Any], options: SimulateOptions) -> ScenarioRuns:
     """Return the runs of policies in a problem; errors as of `evaluator.worlds.scenario_runs.prepare_runs`."""
-    schedule, exploration = options.deployed(problem.deployment)
     return prepare_runs(
         problem,
         policies,
         horizon=options.horizon or problem.horizon,
         window=options.window_rounds(problem.window),
         delays=options.delays,
-        schedule=schedule,
-        exploration=exploration,
+        deployment=options.deployed(problem.deployment),
         seed=options.seed,
     )
 

@@ -14,13 +14,12 @@ from evaluator.errors import ParameterError
 from evaluator.log.eligible import to_codes
 from evaluator.log.schema import to_numpy
 from evaluator.log.vectors_of_displays import target_vectors
-from evaluator.options.deployment import Exploration, Schedule, parse_kept
+from evaluator.options.deployment import Deployment, parse_kept
 from evaluator.options.shared import PropensityMode
 from evaluator.policies.base import Setting
 from evaluator.policies.static import LoggingPolicy
 from evaluator.replays.options import ReplayOptions
-from evaluator.replays.plan import ReplayPlan
-from evaluator.replays.planning import deployed, plan_replay
+from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.clock import ReplayClock
 from evaluator.replays.rounds.stream import EligibleActions, eligible_actions, read_only_sets
 from evaluator.replays.schedule import pushes_in_rounds, pushes_in_time, rounds_from
@@ -45,26 +44,12 @@ class LiveSpan(NamedTuple):
     last: int
 
 
-class Deployment(NamedTuple):
-    """When a policy learns, None for at each event, how it explores first, None for not at all, and its clock."""
-
-    schedule: Schedule | None
-    exploration: Exploration | None
-    clock: ReplayClock
-
-    @property
-    def in_time(self) -> bool:
-        """Whether it names a time."""
-        explores = self.exploration is not None and self.exploration.span.seconds is not None
-        return explores or (self.schedule is not None and self.schedule.in_time)
-
-
 class LivePolicy:
     """A policy in a truth; `claim` says what counts of its rounds.
 
     Its runs have `lengths` rounds, and policies are compared at `common` ones. It may hear of delays of `reach` rounds,
     and its rounds are among the displays of a twin from the first to the last of `arrivals`. It learns and
-    explores as its `deployment` says.
+    explores as its `deployment` says, on the `clock` of its replays.
     """
 
     def __init__(
@@ -79,13 +64,14 @@ class LivePolicy:
         arrivals: tuple[float, float],
         told_costs: bool,
         deployment: Deployment,
+        clock: ReplayClock,
     ) -> None:
-        self._deployment = deployment
-        if truth.moving and deployment.in_time:
+        self._deployment, self._clock = deployment, clock
+        for name in deployment.times if truth.moving else ():
             raise ParameterError(
-                f"The eligible actions of {truth.name!r} follow a calendar, over which its live runs are spread: a "
-                "schedule in time has no place there.",
-                remedy="count rounds, such as `learn_every=500`.",
+                f"{deployment.named(name)}: the eligible actions of {truth.name!r} follow a calendar, over which its "
+                "live runs are spread, and a time has no place there.",
+                remedy=f"count rounds, such as `{name}=500`.",
             )
         self._truth, self._policy, self._claim, self._common = truth, policy, claim, common
         self._weights, self._of_money = claimed_weights(claim, lengths, common), money_weights(claim, lengths, common)
@@ -154,8 +140,9 @@ class LivePolicy:
 
         None for at each event, and for none; -1 where the run may begin at any.
         """
-        (schedule, exploration, clock), live, begins = self._deployment, None, -1
-        if self._deployment.in_time:
+        deployment, clock, live, begins = self._deployment, self._clock, None, -1
+        schedule, exploration = deployment.schedule, deployment.exploration
+        if deployment.times:
             times, share = self._world.times, self._world.share
             begins = int(luck.random() * (len(times) - self._truth.displays + 1))
             at = np.array(times[begins : begins + int(horizon / share) + 2])
@@ -168,14 +155,7 @@ class LivePolicy:
             return None, explores, begins
         if live is None or not schedule.in_time:
             return pushes_in_rounds(schedule, clock, horizon), explores, begins
-        return pushes_in_time(schedule, live, clock, self._truth.meta.timezone, horizon), explores, begins
-
-
-def deployment_of(plan: ReplayPlan) -> Deployment:
-    """Return how the policy of a plan is deployed."""
-    if not plan.policy.learns or plan.sampler == "logged":
-        return Deployment(None, None, plan.clock)
-    return Deployment(*deployed(plan.log, plan.options), plan.clock)
+        return pushes_in_time(deployment, live, clock, self._truth.meta.timezone, horizon), explores, begins
 
 
 def live_money(truth: LogTruth, claim: ClaimsByLaw, *, told_costs: bool) -> LiveMoney | None:
@@ -418,7 +398,7 @@ def play_in(
     live = LivePolicy(
         followed, plan.policy, claim, [rounds], rounds,
         reach=min(setting.window, rounds - 1), arrivals=(0, truth.displays - 1), told_costs=True,
-        deployment=deployment_of(plan),
+        deployment=plan.deployment, clock=plan.clock,
     )  # fmt: skip
     span = LiveSpan(rounds, 0, truth.displays - 1)
     cost = np.zeros(len(truth.laws.of_action)) if claim.money is None else claim.money.cost * truth.mean_value

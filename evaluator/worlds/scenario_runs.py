@@ -15,7 +15,7 @@ from evaluator.delays.laws import given_cdf, told_cdf
 from evaluator.engine.kernels.compiling import compile_ahead
 from evaluator.engine.pushes import PushTimes
 from evaluator.errors import ParameterError
-from evaluator.options.deployment import Exploration, Schedule
+from evaluator.options.deployment import Deployment, Exploration
 from evaluator.policies.base import Need, Setting
 from evaluator.policies.columns import ColumnsPolicy
 from evaluator.policies.running import refuse_choosing_among
@@ -111,25 +111,19 @@ def prepare_runs(
     horizon: int,
     window: int | None,
     delays: str,
-    schedule: Schedule | None,
-    exploration: Exploration | None,
+    deployment: Deployment,
     seed: int,
 ) -> ScenarioRuns:
     """Return what the runs of policies in a problem need; ParameterError says what does not fit.
 
     `window` is in rounds, None where nothing is cut off; `delays` names the CDF that policies are told: ``known`` for
-    the problem's, else a law in rounds or a file. Policies learn by the `schedule`, None for at each event, after an
-    `exploration`, None for none.
+    the problem's, else a law in rounds or a file. Policies learn and explore as the `deployment` says.
     """
-    if schedule is not None and schedule.in_time:
+    for name in deployment.times:
         raise ParameterError(
-            f"A scenario counts rounds, and has no time for a push {schedule.words}.",
-            remedy="count rounds: `learn_every=500`.",
+            f"{deployment.named(name)}: a scenario counts rounds, not time.", remedy=f"count rounds: `{name}=500`."
         )
-    if exploration is not None and exploration.span.seconds is not None:
-        raise ParameterError(
-            "A scenario counts rounds: `explore_first` is no time.", remedy="count rounds: `explore_first=2000`."
-        )
+    schedule, exploration = deployment.schedule, deployment.exploration
     _check(problem, policies)
     cdf = _told(problem, delays, min(horizon, window or NO_WINDOW))
     parts = _parts(problem, horizon)

@@ -299,8 +299,8 @@ class World:
             raise ParameterError(
                 f"rounds={rounds}, seed={seed}, runs={runs}.", remedy="rounds and runs are 1 or more, seed 0 or more."
             )
-        from evaluator.options.deployment import NOBODY
-        from evaluator.replays.options import OBJECTIVE, ReplayOptions
+        from evaluator.options.deployment import NOBODY, OBJECTIVE, deployment_of
+        from evaluator.replays.options import ReplayOptions
 
         asked = ReplayOptions(
             deployment=deployment, learn_every=learn_every, learn_lag=learn_lag, explore_first=explore_first,
@@ -316,19 +316,16 @@ class World:
                 deployment=asked,
             )  # fmt: skip
             return LivePlay(described.spec, horizon, rewards, (best - rewards) * horizon)
-        from evaluator.options.deployment import deployed_as
         from evaluator.worlds.scenario_runs import prepare_runs
 
         problem = in_rounds(self)
-        schedule, exploration = deployed_as(asked.asked_deployment, {} if deployment else problem.deployment)
         lived = prepare_runs(
             problem,
             [described],
             horizon=rounds or problem.horizon,
             window=rounds_of_window(window, problem.window),
             delays=delays or "known",
-            schedule=schedule,
-            exploration=exploration,
+            deployment=deployment_of(vars(asked), problem.deployment, by="scenario"),
             seed=seed,
         )
         lived.compile()

@@ -59,6 +59,19 @@ def test_homogeneity_is_scipys_with_equal_groups() -> None:
     assert (found.statistic, found.df) == (pytest.approx(right.statistic), pytest.approx(right.dof))
 
 
+def test_homogeneity_adds_up_what_pearson_says_of_each_group() -> None:
+    rng = np.random.default_rng(3)
+    for groups, actions in [(1, 3), (5, 1), (40, 12), (7, 30)]:
+        counts = rng.poisson(rng.gamma(0.7, 30.0, actions) * rng.gamma(1.0, 2.0, (groups, 1)))
+        sizes, shares = counts.sum(axis=1), counts.sum(axis=0) / counts.sum()
+        each = [pearson(row, size * shares) for row, size in zip(counts, sizes, strict=True)]
+        statistic = df = 0.0
+        for (found, of), size in zip(each, sizes, strict=True):
+            statistic, df = statistic + found, df + of * (1.0 - size / counts.sum())
+        together = homogeneity(counts, what="")
+        assert (together.statistic, together.df) == (statistic, df)
+
+
 def test_judging_many_tests_compares_no_two_of_them() -> None:
     compared = 0
 

@@ -32,6 +32,10 @@ def test_a_picture_does_not_depend_on_what_was_drawn_before(monkeypatch: pytest.
         monkeypatch.setattr("evaluator.reports.html._answers", kept)
         for _ in range(2):
             assert pictures(charts, form="svg") == alone
+            kept.drawn.clear()
+        for _ in range(2):  # the second time, nothing is drawn
+            assert pictures(charts, form="svg") == alone
+        kept.drawn.clear()
         for process in kept.begun.values():
             process.kill()
             process.wait()

@@ -50,7 +50,8 @@ def test_a_difference_by_hand() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"repeats": 3}, {"immature": "correct"}, {"delays_from": "first:20%"}])
 def test_the_estimate_is_the_difference_of_the_mean_rewards(options: dict[str, Any]) -> None:
-    found = compare(LOG, ["linucb", "thompson", "otflinucb"], windows=[40, 400], baseline="thompson", **options)
+    asked: dict[str, Any] = {"windows": [40, 400], "baseline": "thompson", "bootstrap": 0, **options}
+    found = compare(LOG, ["linucb", "thompson", "otflinucb"], **asked)
     t, repeats = found.horizon.rounds, options.get("repeats", 1)
     assert found.horizon.fixed
     assert [d.variant for d in found.differences] == [0, 1, 3, 4, 5]
@@ -68,7 +69,7 @@ def test_the_estimate_is_the_difference_of_the_mean_rewards(options: dict[str, A
 
 def test_the_same_policy_twice_does_not_differ() -> None:
     # random does not look at the window.
-    found = compare(LOG, ["random"], baseline="random", windows=[40, 400])
+    found = compare(LOG, ["random"], baseline="random", windows=[40, 400], bootstrap=0)
     (of,) = (d.realised for d in found.differences)
     assert of is not None
     assert (of.estimate, of.low, of.high, of.n) == (0.0, 0.0, 0.0, 0)
@@ -170,7 +171,7 @@ def test_the_logging_policy_is_not_compared_over_the_first_part_of_a_calendar(mo
         time=at, action=action, propensity=1.0 / eligible.sum(axis=1), eligible=eligible, n_actions=3,
         conversion_display=at[::7], conversion_time=at[::7] + 3,
     ).with_meta(propensity="uniform")  # fmt: skip
-    found = compare(log, ["ucb1", "logging", "thompson"], baseline="ucb1", window=50)
+    found = compare(log, ["ucb1", "logging", "thompson"], baseline="ucb1", window=50, bootstrap=0)
     to_logging, to_other = found.differences[:2]
     assert to_logging.realised is not None
     assert to_other.realised is not None

@@ -23,9 +23,8 @@ from tests.jobs.dask_processes import PATIENCE, DaskProcesses, waited
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 
-# Sixteen variants of four policies, and their replays on resampled logs.
-POLICIES = [f"{name}:alpha={alpha}" for name in ("otflinucb", "linucb") for alpha in range(1, 4)] + ["ucb1", "random"]
-STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "-w", "50,none", "--bootstrap", "50")
+# Eight variants of four policies, and their replays on resampled logs: some sixty jobs.
+STUDY = ("compare", "-p", "otflinucb,linucb,ucb1,random", "-w", "50,none", "--bootstrap", "50")
 # Small jobs, so that there are many.
 RUN = """
 import sys
@@ -97,7 +96,7 @@ def test_a_worker_is_killed_in_the_middle_and_nothing_changes(
     out = tmp_path / "run"
     first, _ = cluster.worker(), cluster.worker()
     process = started(*STUDY, "-d", str(log), "--out", str(out), "--cluster", cluster.address)
-    waited(lambda: len(parts(out)) > 30 or process.poll() is not None)
+    waited(lambda: len(parts(out)) > 15 or process.poll() is not None)
     assert process.poll() is None
     os.kill(first.pid, signal.SIGKILL)
     printed, said = finished(process)
@@ -114,7 +113,7 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     cluster.worker()
     words = (*STUDY, "-d", str(log), "--out", str(out))
     process = started(*words, "--cluster", cluster.address)
-    waited(lambda: len(parts(out)) > 30 or process.poll() is not None)
+    waited(lambda: len(parts(out)) > 15 or process.poll() is not None)
     assert process.poll() is None
     os.kill(cluster.scheduler.pid, signal.SIGKILL)
     _, said = finished(process)
@@ -124,7 +123,7 @@ def test_a_dead_scheduler_is_one_line_and_the_same_command_goes_on(
     assert last.endswith("it keeps its finished jobs and goes on from there.")
     assert "Traceback" not in said
     before = parts(out)
-    assert len(before) > 30
+    assert len(before) > 15
     process = started(*words)  # without a cluster, or with another
     printed, said = finished(process)
     assert process.returncode == 0, said

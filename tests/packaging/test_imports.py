@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ FENCES = {
 }  # fmt: skip
 
 
+@cache
 def imports(file: Path, *, for_checkers: bool = False) -> set[str]:
     """Modules a file imports when it runs, and those that it imports for type checkers alone if these count."""
     tree = ast.parse(file.read_text(encoding="utf-8"))

@@ -143,9 +143,10 @@ def test_diagonal_policies(spec: str, layout: Layout) -> None:
 @pytest.mark.parametrize("spec", DIAGONAL)
 def test_a_diagonal_is_the_whole_where_each_vector_has_one_element(spec: str) -> None:
     # Of a category a context is, and of a number whose unit says where it stands.
-    rounds = random_rounds("contexts", seed=16, dimension=3)
-    at = np.arange(len(rounds)) % 3
-    vectors = np.where(np.arange(3) == at[:, None, None], 0.5 + rounds.vectors.max(axis=2, keepdims=True), 0.0)
+    # As long as the vectors of other tests: each length is compiled for.
+    rounds = random_rounds("contexts", seed=16)
+    at = np.arange(len(rounds)) % 5
+    vectors = np.where(np.arange(5) == at[:, None, None], 0.5 + rounds.vectors.max(axis=2, keepdims=True), 0.0)
     rounds = replace(rounds, vectors=vectors)
     whole, diagonal = (
         run(resolve(one), setting_for(rounds, window=25), rounds, sampler="rejection", seed=5)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -225,26 +226,47 @@ class Shop:
 
     def fill(self) -> Shop:
         """Make the tables."""
-        statements = []
-        for table, names in NAMES.items():
-            types = _TYPES[self.kind][table]
-            parts = [part.strip() for part in _split(types)]
-            columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, parts, strict=True))
-            rows = ", ".join(f"({', '.join(map(self._literal, row))})" for row in ROWS[table])
-            statements += [f"DROP TABLE IF EXISTS {table}", f"CREATE TABLE {table} ({columns})"]
-            statements.append(f"INSERT INTO {table} VALUES {rows}")
-        self.run(*statements)
+        if self.kind == "postgresql":
+            self.run(*_statements(self.kind))
+        else:
+            Path(self.uri).write_bytes(_file(self.kind))
         return self
 
-    def _literal(self, value: object) -> str:
-        if value is None:
-            return "NULL"
-        if isinstance(value, list):
-            items = json.dumps(value)
-            return self._literal(items) if self.kind == "sqlite" else f"ARRAY[{', '.join(map(self._literal, value))}]"
-        if isinstance(value, int | float | Decimal):
-            return str(value)
-        return "'" + str(value).replace("'", "''") + "'"
+
+@cache
+def _file(kind: str) -> bytes:
+    """Return a database in a file that holds the tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        shop = Shop(kind, f"{folder}/shop.{kind}")
+        shop.run(*_statements(kind))
+        assert os.listdir(folder) == [f"shop.{kind}"]
+        return Path(shop.uri).read_bytes()
+
+
+@cache
+def _statements(kind: str) -> list[str]:
+    """Return what makes the tables."""
+    statements = []
+    for table, names in NAMES.items():
+        parts = [part.strip() for part in _split(_TYPES[kind][table])]
+        columns = ", ".join(f"{name} {of}" for name, of in zip(names, parts, strict=True))
+        rows = ", ".join(f"({', '.join(_literal(kind, value) for value in row)})" for row in ROWS[table])
+        statements += [f"DROP TABLE IF EXISTS {table}", f"CREATE TABLE {table} ({columns})"]
+        statements.append(f"INSERT INTO {table} VALUES {rows}")
+    return statements
+
+
+def _literal(kind: str, value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        items = json.dumps(value)
+        return (
+            _literal(kind, items) if kind == "sqlite" else f"ARRAY[{', '.join(_literal(kind, item) for item in value)}]"
+        )
+    if isinstance(value, int | float | Decimal):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
 
 
 def _split(types: str) -> list[str]:

@@ -174,6 +174,17 @@ def test_users_are_kept_for_clusters(tmp_path: Path, name: str) -> None:
     assert sorted(map(str, kept)) == sorted(map(str, users))
 
 
+@pytest.mark.parametrize("kept", [1.0, 0.5])
+def test_users_who_keep_their_action_are_asked_about(tmp_path: Path, kept: float) -> None:
+    users = RNG.integers(1_000, 1_150, N)
+    shown = np.where(RNG.random(N) < kept, users % 3, RNG.integers(0, 3, N))
+    found, spec = drafted(tmp_path, displays(banner=BANNERS[shown], user_id=users))
+    assert bool(asked(found, "does what you deploy keep the action of a user, too?")) == (kept == 1.0)
+    assert not spec.get("deployment")
+    (tmp_path / "spec.toml").write_text(found.toml(tmp_path).replace('# keep_for = "user"', 'keep_for = "user"'))
+    assert load(tmp_path / "spec.toml").meta.deployment == ({"keep_for": "user"} if kept == 1.0 else {})
+
+
 def test_what_describes_a_user_is_a_feature_and_one_row_each_is_no_cluster(tmp_path: Path) -> None:
     features = {"user": np.where(CODE > 0, "new", "old"), "user_country": np.where(CODE > 1, "x", "y")}
     _, spec = drafted(tmp_path, displays(**features, device=RNG.choice([f"m{k}" for k in range(40)], N), user_id=IDS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -237,12 +238,34 @@ def test_a_conversion_waits_for_the_push_that_it_comes_before() -> None:
 
 
 @pytest.mark.parametrize("policy", ["random", "fixed:action=1", "logging"])
-def test_what_does_not_learn_is_not_moved(policy: str) -> None:
+def test_what_does_not_learn_is_not_moved_and_says_so(policy: str) -> None:
     with_schedule, without = (replay(LOG, policy, **options).to_dict() for options in (NIGHTLY, {}))
     for result in (with_schedule, without):
         for option in ("learn_every", "learn_lag"):
             result["plan"]["options"].pop(option)
+        said = [one["what"] for one in result["findings"] if one["code"] == "schedule"]
+        asked = result is with_schedule and policy != "logging"
+        assert len(said) == asked
+        assert all("does not learn, and is replayed as without `learn_every` and `learn_lag`" in one for one in said)
+        for of in (result, result["plan"]):
+            of["findings"] = [one for one in of["findings"] if one["code"] != "schedule"]
     assert with_schedule == without
+
+
+def test_what_is_observed_by_the_horizon_excludes_a_schedule_be_it_asked_or_stated() -> None:
+    stated = LOG.changed(meta=dataclasses.replace(LOG.meta, deployment=NIGHTLY))
+    for log, asked, named in (
+        (LOG, {"learn_every": 500}, "`learn_every=500`:"),
+        (LOG, {"deployment": "statsig"}, "`learn_every='1h'`, as `deployment='statsig'` says:"),
+        (stated, {}, "`learn_every='1d@03:00'` and `learn_lag='6h'`, as the log says of its deployment:"),
+    ):
+        with pytest.raises(ParameterError) as refused:
+            replay(log, "ucb1", reward="observed", **asked)
+        assert named in str(refused.value)
+        assert "Hint: use `reward='eventual'`, or `learn_every='event'`." in str(refused.value)
+    event = replay(stated, "ucb1", reward="observed", learn_every="event")
+    assert event.value == replay(LOG, "ucb1", reward="observed").value
+    assert replay(stated, "random", reward="observed").value == replay(LOG, "random", reward="observed").value
 
 
 @pytest.mark.parametrize("policy", ["ucb1", "delayed-ucb:cdf=online,model=uncensored", "odaaf"])
@@ -364,14 +387,14 @@ def test_a_preset_is_what_its_pages_say_and_options_beside_it_win() -> None:
     stated = LOG.changed(meta=dataclasses.replace(LOG.meta, deployment={**NIGHTLY, "explore_first": "300"}))
     assert lived(stated, deployment="eppo") == lived(learn_every="1d")
     said = [str(line) for line in replay(LOG, "ucb1", deployment="statsig", horizon=900).findings]
-    assert any("every 1h, as statsig documents" in line for line in said)
+    assert any("every 1h, as `deployment='statsig'` says" in line for line in said)
     for preset in PRESETS.values():
         assert parse_schedule(preset.options.get("learn_every"), preset.options.get("learn_lag")) is not None
         assert preset.sources
         assert preset.unsaid
     with pytest.raises(ParameterError, match=r"`deployment='growthbok'` is no preset. Hint: did you mean.*growthbook"):
         replay(LOG, "ucb1", deployment="growthbok")
-    with pytest.raises(ParameterError, match="exclude each other"):
+    with pytest.raises(ParameterError, match="excludes"):
         replay(LOG, "ucb1", deployment="growthbook", sampler="queue")
 
 
@@ -418,10 +441,14 @@ def test_what_is_no_exploration_is_refused(options: dict[str, Any], said: str) -
 )
 def test_what_excludes_exploring_is_refused_be_it_asked_or_stated(options: dict[str, Any], said: str) -> None:
     stated = LOG.changed(meta=dataclasses.replace(LOG.meta, deployment={"explore_first": "10"}))
-    for log, asked in ((LOG, {"explore_first": 10}), (stated, {})):
+    for log, asked, named in (
+        (LOG, {"explore_first": 10}, "`explore_first=10`"),
+        (stated, {}, "`explore_first='10'`, as the log says of its deployment"),
+        (stated, {"deployment": "growthbook"}, "`explore_first='1d'`, as `deployment='growthbook'` says"),
+    ):
         with pytest.raises(ParameterError) as refused:
             replay(log, "ucb1", **options, **asked)
-        assert f"`explore_first='10'` and `{next(iter(options))}" in str(refused.value)
+        assert re.search(rf"`{next(iter(options))}.* excludes {re.escape(named)}: ", str(refused.value))
         assert said in str(refused.value)
         assert replay(log, "random", **options, **asked).rounds > 0  # learns nothing, and so explores nothing
 
@@ -438,6 +465,9 @@ def test_a_log_says_how_policies_are_deployed_on_it() -> None:
     own, asked = replay(stated, "ucb1"), replay(LOG, "ucb1", explore_first=300, **NIGHTLY)
     assert (own.value, own.schedule) == (asked.value, asked.schedule)
     assert any("as the log says of its deployment" in finding for finding in map(str, own.findings))
+    options = own.plan["options"]
+    assert {name: options[name] for name in NIGHTLY} == NIGHTLY
+    assert options["explore_first"] == "300"
     assert replay(stated, "ucb1", learn_every="event", explore_first=0).value == replay(LOG, "ucb1").value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -67,7 +69,8 @@ def test_a_duration_that_holds_every_conversion_loses_none(log: Log, window: str
 )
 def test_replay_and_study_agree_on_a_window(log: Log, window: str) -> None:
     # At a level at which chance shows no change of the delays, after which a study would rest on the newest displays.
-    [judged] = study_delays(log, windows=[window], families=["exponential"], level=0.999).windows
+    asked: dict[str, Any] = {"families": ["exponential"], "bootstraps": 19, "by": None, "level": 0.999}
+    [judged] = study_delays(log, windows=[window], **asked).windows
     replayed = plan(log, "delayed-ucb", window=window)
     assert replayed.tau_window == pytest.approx(judged.share.tau, rel=1e-12)
     assert 0.05 < judged.share.tau < 0.95

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -132,6 +133,18 @@ def test_short_names_are_told_apart(title: str) -> None:
     assert len(set(names)) == 3
     assert max(map(len, names)) <= 18
     assert [short_name(one.line, found, 90) for one in found.candidates] == [title.format(i) for i in range(3)]
+
+
+def test_a_short_name_keeps_the_schedule_that_tells_it_from_others() -> None:
+    found = of_many([0.5, 0.4, 0.3, 0.2], "")
+    asked = (("thompson", "event"), ("thompson", "1d@03:00"), ("delayed-klucb", "event"), ("delayed-klucb", "1d@03:00"))
+    lines = [Line(i, policy, "7d", learns=learns) for i, (policy, learns) in enumerate(asked)]
+    known = tuple(replace(of, line=line) for of, line in zip(found.candidates, lines, strict=True))
+    found = replace(found, candidates=known)
+    assert [short_name(line, found, 18) for line in lines] == [
+        "thompson, event", "thompson, 1d@03:00", "delay…klucb, event", "dela…ucb, 1d@03:00"
+    ]  # fmt: skip
+    assert short_name(lines[0], found, 30) == "thompson, at each event"
 
 
 @pytest.mark.parametrize(

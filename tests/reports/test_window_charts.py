@@ -72,5 +72,5 @@ def test_there_is_no_chart_without_a_window_or_delays(late: Log) -> None:
 
 
 def test_a_study_marks_the_windows_that_were_asked_for(late: Log) -> None:
-    study = study_delays(late, windows=["2h", "90min", 50], bootstraps=19)
+    study = study_delays(late, windows=["2h", "90min", 50], families=["exponential"], bootstraps=19)
     assert sorted(row["said"] for row in texts(cdf_chart(study))) == ["1.5 h: cuts off 75%", "2 h: cuts off 50%"]

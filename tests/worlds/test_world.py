@@ -280,7 +280,7 @@ def test_a_scenario_says_how_its_policies_are_deployed(tmp_path: Path) -> None:
             World.from_toml(spec)
     spec.write_text(f'{text}\n[deployment]\npreset = "statsig"\n')
     assert load(spec, limit=500).meta.deployment == {"learn_every": "1h"}
-    with pytest.raises(ParameterError, match="A scenario counts rounds, and has no time for a push every 1h"):
+    with pytest.raises(ParameterError, match="as the scenario says of its deployment: a scenario counts rounds"):
         simulate(spec, "ucb1", runs=2)
 
 

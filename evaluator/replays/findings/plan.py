@@ -17,10 +17,9 @@ from evaluator.findings.finding import Finding
 from evaluator.log.column import Codes, Column
 from evaluator.log.reward_kinds import CapLoss, has_costs
 from evaluator.log.schema import POSITION, WEIGHT, is_target, to_numpy
-from evaluator.options.deployment import exploring_words
+from evaluator.options.deployment import ALL_BUT_NOISE, EVENT, OBJECTIVE, REVENUE_ALONE, SCHEDULED, exploring_words
 from evaluator.policies.base import Need
-from evaluator.replays.kept_units import ALL_BUT_NOISE
-from evaluator.replays.options import OBJECTIVE, REVENUE_ALONE, ReplayOptions, told_events_words
+from evaluator.replays.options import ReplayOptions, told_events_words
 from evaluator.replays.plan import ReplayPlan, of_conversions
 from evaluator.replays.rounds.clock import followed_for, seen_delays
 from evaluator.replays.rounds.propensity import NOT_AT_REST, Propensities
@@ -235,17 +234,22 @@ def warn_of_twins(plan: ReplayPlan) -> Iterator[Finding]:
     )
 
 
-def check_clusters(clusters: Column | None, used: int) -> None:
-    """Raise ParameterError if the first `used` displays are worth too few clusters for anybody to know their spread."""
+def check_clusters(clusters: Column | None, used: int, asked: str) -> None:
+    """Raise ParameterError if the first `used` displays are worth too few clusters for anybody to know their spread.
+
+    `asked` is the option that makes them.
+    """
     if clusters is None:
         return
     code = clusters.code[:used]
     worth = effective(code)
     if too_few(worth):
         raise ParameterError(
-            f"`cluster_by='{clusters.by}'` makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} "
-            "of equal size: too few to know how much they vary.",
-            remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
+            f"{asked} makes {clusters.count:,} cluster{'s' * (clusters.count > 1)} by {clusters.by}, worth "
+            f"{clusters_text(worth)} of equal size: too few to know how much they vary.",
+            remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h."
+            if asked.startswith("`cluster_by")
+            else f"take a log of more values of {clusters.by}, or `keep_for='none'`, which keeps no action.",
         )
 
 
@@ -371,7 +375,7 @@ def _state_units(plan: ReplayPlan) -> Iterator[Finding]:
     """Yield which units keep their action, and whether the log's logger kept it alike."""
     if plan.kept is None:
         return
-    units, own = plan.kept.units, "" if plan.options.keep_for is not None else ", as the log says of its deployment"
+    units, own = plan.kept.units, plan.deployment.says("keep_for")
     name, asked = units.asked.column, units.asked.text
     after = units.asked.after
     again = "" if after is None else f" and is asked anew after {after}"
@@ -435,18 +439,21 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 f"{1.0 / clock.sampling_rate:.3g} displays for each that it shows",
                 share=clock.sampling_rate,
             )
-    if plan.schedule is not None:
-        stated = f"{options.deployment} documents" if options.deployment else "the log says of its deployment"
-        asked = options.schedule is not None and (options.learn_every or options.learn_lag or not options.deployment)
-        own = "" if asked else f", as {stated}"
+    deployment = plan.deployment
+    if deployment.schedule is not None:
         yield codes.SCHEDULE.found(
-            f"the policy learns {plan.schedule.words}{own}: what happened waits for that, and meanwhile it serves from "
-            "what it had"
+            f"the policy learns {deployment.schedule.words}{deployment.says(*SCHEDULED)}: what happened waits for "
+            "that, and meanwhile it serves from what it had"
         )
+    elif not policy.learns and sampler != "logged":
+        given = {"deployment": options.deployment, **deployment.options, "keep_for": None}
+        named = [name for name, of in given.items() if of not in (None, EVENT, OBJECTIVE)]
+        if asked := " and ".join(f"`{name}`" for name in named if not deployment.says(name)):
+            yield codes.SCHEDULE.found(f"{policy.name} does not learn, and is replayed as without {asked}")
     if plan.explores is not None:
         yield codes.EXPLORES_FIRST.found(
-            f"in the first {plan.explores.rounds:,} rounds {exploring_words(plan.as_logger is not None)}: the policy "
-            "learns from them, and values count them",
+            f"in the first {plan.explores.rounds:,} rounds {exploring_words(plan.as_logger is not None)}"
+            f"{plan.deployment.says('explore_first')}: the policy learns from them, and values count them",
             rounds=plan.explores.rounds,
         )
     yield from _state_units(plan)
@@ -482,7 +489,7 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
                 "the final policy's intervals take the estimated propensities as known"
             )
     if start is not None:
-        yield codes.WARM_START.found(start.assumption + start.learned_otherwise(plan.schedule))
+        yield codes.WARM_START.found(start.assumption + start.learned_otherwise(plan.deployment.schedule))
     elif Need.DELAY_CDF in policy.needs and known is not None:
         yield codes.KNOWN_DELAYS.found("the policy knows the delay CDF as fitted before the replay, without hindsight")
     elif Need.DELAY_CDF in policy.needs and options.delays == "log" and options.final is not None:

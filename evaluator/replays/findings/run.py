@@ -256,7 +256,7 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
             "Take a longer log, or explore for less time (`explore_first`).",
             rounds=rounds,
         )
-    if lived is None or plan.schedule is None or plan.pushes is None:
+    if lived is None or plan.deployment.schedule is None or plan.pushes is None:
         return
     tick, start = plan.clock.tick_seconds, int(plan.survey.marked_at[0])
     if not lived.pushes:
@@ -282,7 +282,7 @@ def find_in_schedule(plan: ReplayPlan, lived: LivedSchedule | None, rounds: int)
         ends = [time_words(time, tick, start=start) for time in (lived.from_time, lived.to_time)]
         words.append(f"its rounds stand at the times of the log's first displays, {ends[0]} to {ends[1]}")
     if pace > _FAST and lived.pushes:
-        days, every = plan.clock.days(lived.rounds_between or 0.0), plan.schedule.every.seconds
+        days, every = plan.clock.days(lived.rounds_between or 0.0), plan.deployment.schedule.every.seconds
         live = every or (None if days is None else days * SECONDS["d"])
         passes = (
             f"{pace:.3g} times as fast as live"
@@ -331,8 +331,8 @@ def find_in_units(plan: ReplayPlan, done: list[RepeatEstimates], t: int) -> Iter
 
 def _fast_calendar(plan: ReplayPlan, pace: float) -> Iterator[Finding]:
     """Yield a warning where what goes with the log's calendar passes faster between two pushes than live."""
-    assert plan.schedule is not None
-    moves = find_movements(plan.teacher) if plan.schedule.in_time else []
+    assert plan.deployment.schedule is not None
+    moves = find_movements(plan.teacher) if plan.deployment.schedule.in_time else []
     by = ", ".join(f"{one.how} by {one.change:.0%}" for one in moves)
     if plan.sets is not None and plan.sets.moving >= 0:
         what = f"Eligible actions{f' and what they earn ({by})' if moves else ''} change"
