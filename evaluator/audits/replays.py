@@ -24,7 +24,7 @@ from evaluator.policies.base import Setting
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.run import ReplayRun, estimate_repeat, replay_all, shown_columns, summarise_repeats
+from evaluator.replays.run import ReplayRun, as_columns, estimate_repeat, replay_all, shown_columns, summarise_repeats
 from evaluator.replays.values.rewards import References, observed_rewards, reward_bounds
 from evaluator.worlds.disk_column import mean_in_blocks
 from evaluator.worlds.estimand import ClaimsByLaw, MoneyClaim, claims_of
@@ -189,8 +189,9 @@ def execute_each(plans: Sequence[ReplayPlan]) -> list[tuple[tuple[int, ...], Est
 
 
 def _estimated(plan: ReplayPlan, runs: Sequence[ReplayRun], references: References) -> ReplayResult:
-    columns = shown_columns([plan], runs)
-    repeats = [estimate_repeat(run, plan.log.take(run.replayed.displays, columns), references) for run in runs]
+    columns = shown_columns([plan])
+    shown = (as_columns(plan.log.take(run.replayed.displays, columns)) for run in runs)
+    repeats = [estimate_repeat(*of, references) for of in zip(runs, shown, strict=True)]
     return summarise_repeats(plan, repeats, references)
 
 

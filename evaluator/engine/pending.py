@@ -2,8 +2,8 @@
 
 Conversions of one round are delivered in the order in which their displays were shown; those of one display in the
 order of the log. Memory is what is pending plus the longest delay that is ever revealed, at most the window and at most
-`LONGEST_RING` rounds: beyond, a list serves every round that is as many rounds away, and a conversion whose round has
-not come yet is passed over, once a turn of the ring.
+`RING` rounds or as many as there is room for conversions: beyond, a list serves every round that is as many rounds
+away, and a conversion whose round has not come yet is passed over, once a turn of the ring.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from evaluator.engine.kernels.compiling import compiled, inlinable
 
-# A power of 2. Delays may be longer than any number of rounds that fits into memory.
-LONGEST_RING = 1 << 20
+# A power of 2. Delays may be longer than any number of rounds that fits into memory, or into a cache.
+RING = 1 << 16
 FOLLOWING, DUE, DELAY, ACTION = range(4)
 _FIRST, _LAST = range(2)
 
@@ -24,12 +24,12 @@ _FIRST, _LAST = range(2)
 class PendingConversions(NamedTuple):
     """The calendar, and what each of its slots holds.
 
-    `ring` has a row for each round, shape (2^k, 2), longer than any delay or as long as `LONGEST_RING`: the first and
-    the last slot of the round's list, -1 and anything when it is empty. `slots` has the columns `FOLLOWING`, the next
-    slot of the same list, -1 at its end, and of the slot's conversion `DUE`, the round in which it is revealed, `DELAY`
-    in rounds, and `ACTION`, shape (slots, 4). Of each conversion, too: its value, shape (slots,), and the shown
-    action's vector, shape (slots, d). Slots not in use are ``free[size[0]:]``; `size` is the number of conversions that
-    are pending, shape (1,).
+    `ring` has a row for each round, shape (2^k, 2), longer than any delay, or than `RING` and the number of slots: the
+    first and the last slot of the round's list, -1 and anything when it is empty. `slots` has the columns `FOLLOWING`,
+    the next slot of the same list, -1 at its end, and of the slot's conversion `DUE`, the round in which it is
+    revealed, `DELAY` in rounds, and `ACTION`, shape (slots, 4). Of each conversion, too: its value, shape (slots,), and
+    the shown action's vector, shape (slots, d). Slots not in use are ``free[size[0]:]``; `size` is the number of
+    conversions that are pending, shape (1,).
     """
 
     ring: npt.NDArray[np.int32]
@@ -52,9 +52,8 @@ class PendingConversions(NamedTuple):
 
 def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> PendingConversions:
     """Return an empty calendar for delays up to `reach` rounds."""
-    rounds = min(1 << int(reach).bit_length(), LONGEST_RING)
     return PendingConversions(
-        ring=np.full((rounds, 2), -1, np.int32),
+        ring=np.full((_lists(slots, reach), 2), -1, np.int32),
         slots=np.zeros((slots, 4), np.int64),
         free=np.arange(slots, dtype=np.int64),
         size=np.zeros(1, np.int64),
@@ -63,15 +62,20 @@ def nothing_pending(slots: int, dimension: int, *, reach: int = 0) -> PendingCon
     )
 
 
+def _lists(slots: int, reach: int) -> int:
+    """Return how many lists serve delays up to `reach` rounds, hardly ever two conversions a list."""
+    return min(1 << int(reach).bit_length(), max(RING, 1 << slots.bit_length()))
+
+
 def with_room(pending: PendingConversions, more: int, *, reach: int) -> PendingConversions:
     """Return the calendar with room for `more` conversions and for delays up to `reach`, grown by doubling."""
     slots, rounds = len(pending.free), len(pending.ring)
     needed = int(pending.size[0]) + more
-    if needed <= slots and min(reach, LONGEST_RING - 1) < rounds:
+    room = slots if needed <= slots else max(needed, 2 * slots)
+    reach = max(reach, rounds - 1)
+    if room == slots and _lists(room, reach) <= rounds:
         return pending
-    larger = nothing_pending(
-        slots if needed <= slots else max(needed, 2 * slots), pending.vector.shape[1], reach=max(reach, rounds - 1)
-    )
+    larger = nothing_pending(room, pending.vector.shape[1], reach=reach)
     if pending.size[0] > 0:
         _move(pending, larger)
     return larger

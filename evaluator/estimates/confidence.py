@@ -18,7 +18,9 @@ policy does. So the number accepted is tested against it at any time, however th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +43,8 @@ _TRIGAMMA = np.concatenate(
 )
 # So many of them are made at a time.
 _BLOCK = 65_536
+# Fewer rounds than one in so many are looked up one by one.
+_SEARCHED = 64
 
 
 @dataclass(frozen=True)
@@ -102,10 +106,25 @@ def mean_interval(
     """
     if isinstance(x, SparseRewards):
         return _sparse_interval(x, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    return mean_intervals(x, upper=upper, lower=lower, alphas=[alpha], tuned_for=tuned_for)[0]
+
+
+def mean_intervals(
+    x: ArrayLike, *, upper: float, lower: float = 0.0, alphas: Sequence[float], tuned_for: float = TUNED_FOR
+) -> list[Interval]:
+    """Return the interval of `mean_interval` at each of several errors, in one pass over the rewards of all rounds."""
     x = _checked(x, upper, lower)
-    low, high = mean_sequence(x, upper=upper, lower=lower, alpha=alpha, at=np.array([x.size]), tuned_for=tuned_for)
+    at = np.array([x.size])
+    sums, variation = _sums_until(at, x, upper, lower)
     estimate = float(x.mean()) if x.size else math.nan
-    return Interval(estimate, float(low[0]), float(high[0]), x.size, 1.0 - alpha, ANYTIME)
+    ends = (
+        interval_ends(sums, variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+        for alpha in alphas
+    )
+    return [
+        Interval(estimate, float(low[0]), float(high[0]), x.size, 1.0 - alpha, ANYTIME)
+        for alpha, (low, high) in zip(alphas, ends, strict=True)
+    ]
 
 
 def share_interval(cases: int, n: int, *, alpha: float = 0.05) -> Interval:
@@ -241,6 +260,12 @@ def mean_sequence(
             f"Checkpoints run from {at.min()} to {at.max()}, but there are {x.size} observations.",
             remedy=f"checkpoints are numbers of observations, 0 to {x.size}.",
         )
+    sums, variation = _sums_until(at, x, upper, lower)
+    return interval_ends(sums, variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+
+
+def _sums_until(at: NDArray[np.integer], x: Floats, upper: float, lower: float) -> tuple[Floats, Floats]:
+    """Return the sum of the rewards, and V_t of `mean_sequence`, up to each checkpoint, in units of their range."""
     sums, variation = np.zeros(at.shape), np.zeros(at.shape)
     total, spread = np.zeros(1), np.zeros(1)
     for start in range(0, x.size, _BLOCK):  # so that what is made on the way stays in the cache
@@ -256,7 +281,7 @@ def mean_sequence(
         spread = np.cumsum(scaled, out=scaled)
         here = (at > start) & (at <= end)
         sums[here], variation[here] = total[at[here] - start], spread[at[here] - start - 1]
-    return interval_ends(sums, variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
+    return sums, variation
 
 
 def interval_ends(
@@ -424,6 +449,15 @@ class SparseRewards:
     value: npt.NDArray[np.float64]
     _sums: dict[tuple[float, float], tuple[float, float]] = field(init=False, default_factory=dict, repr=False)
 
+    @cached_property
+    def _bits(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """Which rounds have a reward, a bit each, and how many of them there are before each word of 64 bits."""
+        marked = np.zeros(-(-self.n // 64) * 64, np.bool_)
+        marked[self.at] = True
+        bits = np.packbits(marked, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+        counts = np.bitwise_count(bits).astype(np.int64)
+        return bits, np.cumsum(counts) - counts
+
     def sums(self, upper: float, lower: float) -> tuple[float, float]:
         """Return what intervals at any level are made of, `_running_sums`, computed once."""
         if (upper, lower) not in self._sums:
@@ -445,11 +479,23 @@ class SparseRewards:
     def taken(self, rounds: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Return the rewards of some rounds, in the order asked for."""
         out = np.zeros(len(rounds))
-        if 0 < len(self.at) < len(rounds) and (rounds[1:] > rounds[:-1]).all():
+        if not len(self.at) or not len(rounds):
+            return out
+        rising = bool((rounds[1:] > rounds[:-1]).all())
+        if rising and rounds[-1] - rounds[0] < len(rounds):
+            low, high = np.searchsorted(self.at, [rounds[0], rounds[-1] + 1])
+            out[self.at[low:high] - rounds[0]] = self.value[low:high]
+        elif rising and len(self.at) < len(rounds):
             place = np.minimum(np.searchsorted(rounds, self.at), len(rounds) - 1)
             found = rounds[place] == self.at
             out[place[found]] = self.value[found]
-        elif len(self.at):
+        elif _SEARCHED * len(rounds) > self.n:
+            bits, before = self._bits
+            word, bit = bits[rounds >> 6], (rounds & 63).astype(np.uint64)
+            found = np.flatnonzero((word >> bit) & np.uint64(1))
+            lower = word[found] & ((np.uint64(1) << bit[found]) - np.uint64(1))
+            out[found] = self.value[before[rounds[found] >> 6] + np.bitwise_count(lower)]
+        else:
             place = np.minimum(np.searchsorted(self.at, rounds), len(self.at) - 1)
             found = self.at[place] == rounds
             out[found] = self.value[place[found]]

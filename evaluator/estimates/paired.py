@@ -91,7 +91,7 @@ from evaluator.estimates.confidence import (
     gamma_exponential_boundary,
     interval_ends,
     log_mixture,
-    mean_interval,
+    mean_intervals,
     middle,
     mixture_rho,
 )
@@ -106,6 +106,8 @@ _LARGEST_THRESHOLD = 300 * np.log(10.0)
 _HALVINGS = 50
 # Rounds summed at a time.
 _BLOCK = 65_536
+# Displays a round beyond which those shown are looked up and not marked.
+_SPARSE = 64
 # Below this p-values are not told apart.
 _SMALLEST = 1e-300
 
@@ -161,16 +163,17 @@ def discordant(
 def shown_alone(
     shown_a: npt.NDArray[np.int64], shown_b: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return which rounds of A, and which of B, have displays that the other did not show; arguments as above."""
-    of_a = rounds_of(shown_a, shown_b)
-    return of_a < 0, _unnamed(of_a, len(shown_b))
+    """Return which rounds of A, and which of B, have displays that the other did not show; arguments as above.
 
-
-def _unnamed(rounds: Ints, n: int) -> npt.NDArray[np.bool_]:
-    """Return which of n rounds are not among these, of which -1 is none, shape (n,)."""
-    alone = np.ones(n, np.bool_)
-    alone[rounds[rounds >= 0]] = False
-    return alone
+    O(T) time, and memory of a byte for each display up to the last one, where they are no more than `_SPARSE` a round.
+    """
+    last = int(max(shown_a.max(initial=-1), shown_b.max(initial=-1)))
+    if last > _SPARSE * (len(shown_a) + len(shown_b)):
+        return rounds_of(shown_a, shown_b) < 0, rounds_of(shown_b, shown_a) < 0
+    by = np.zeros(last + 1, np.int8)
+    by[shown_a] = 1
+    by[shown_b] += 2
+    return by[shown_a] == 1, by[shown_b] == 2
 
 
 def rounds_of(displays: Ints, shown: Ints) -> Ints:
@@ -351,13 +354,12 @@ def _signed(
     shown_a: Ints, reward_a: Floats, shown_b: Ints, reward_b: Floats, *, shared: bool
 ) -> list[tuple[int, Floats]]:
     """Return (sign, |Y| in order) of each kind of display that may add to the difference."""
-    of_a = rounds_of(shown_a, shown_b)
-    alone_a, alone_b = of_a < 0, _unnamed(of_a, len(shown_b))
+    alone_a, alone_b = shown_alone(shown_a, shown_b)
     kinds = [(1, reward_a[alone_a]), (-1, reward_b[alone_b])]
     if shared:
         return kinds
-    both = ~alone_a
-    own, other = np.flatnonzero(both), of_a[both]
+    own = np.flatnonzero(~alone_a)
+    other = rounds_of(shown_a[own], shown_b)
     gain = reward_a[own] - reward_b[other]
     for sign, which in ((1, own < other), (-1, own > other)):
         kinds.append((sign, sign * gain[which]))
@@ -397,21 +399,23 @@ def mean_sums(of: Sequence[RewardSums]) -> RewardSums:
     return RewardSums(*(np.mean([getattr(each, name) for each in of], axis=0) for name in RewardSums._fields))
 
 
-def repeated_interval(
-    rewards: Sequence[Floats], *, upper: float, lower: float = 0.0, alpha: float, displays: int
-) -> Interval:
-    """Return the mean reward of all rounds of several repeats, with an interval, which fails with probability `alpha`.
+def repeated_intervals(
+    rewards: Sequence[Floats], *, upper: float, lower: float = 0.0, alphas: Sequence[float], displays: int
+) -> list[Interval]:
+    """Return the mean reward of all rounds of several repeats, with the interval that fails with each probability.
 
     Rewards of the rounds of each repeat are in order, shape (T_r,), in [`lower`, `upper`]. Should one have no rounds,
-    nothing is known. Of a single repeat the interval is that of `mean_interval`. Its n is the number of different
-    displays that the repeats showed.
+    nothing is known. Of a single repeat the intervals are those of `mean_intervals`. Their n is the number of different
+    displays that the repeats showed. One pass over the rewards.
     """
-    if len(rewards) == 1:
-        return mean_interval(rewards[0], upper=upper, lower=lower, alpha=alpha)
-    if not all(len(x) for x in rewards):
-        return mean_interval([], upper=upper, lower=lower, alpha=alpha)
+    if len(rewards) == 1 or not all(len(x) for x in rewards):
+        x = rewards[0] if len(rewards) == 1 else np.zeros(0)
+        return mean_intervals(x, upper=upper, lower=lower, alphas=alphas)
     width = upper - lower
     of = mean_sums([sums_of(x, upper=upper, lower=lower) for x in rewards])
-    low, high = (lower + end for end in interval_ends(of.total, of.variation, of.n, upper=width, alpha=alpha))
     estimate = float(lower + width * of.total / of.n)
-    return Interval(estimate, float(low), float(high), displays, 1.0 - alpha, REPEATED)
+    found = []
+    for alpha in alphas:
+        low, high = (lower + end for end in interval_ends(of.total, of.variation, of.n, upper=width, alpha=alpha))
+        found.append(Interval(estimate, float(low), float(high), displays, 1.0 - alpha, REPEATED))
+    return found

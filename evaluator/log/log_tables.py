@@ -256,7 +256,8 @@ def kinds_of(events: pa.Table) -> tuple[list[str], npt.NDArray[np.int8]] | None:
     found = events[KIND].combine_chunks()
     if isinstance(found, pa.ChunkedArray):
         found = found.chunk(0) if found.num_chunks else pa.array([], KINDS)
-    return found.dictionary.to_pylist(), found.indices.fill_null(-1).to_numpy()
+    code = found.indices.fill_null(-1) if found.null_count else found.indices
+    return found.dictionary.to_pylist(), code.to_numpy()
 
 
 def mark_kind(events: pa.Table, name: str) -> Mask:

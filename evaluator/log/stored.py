@@ -345,7 +345,8 @@ class StoredLog(BatchedLog):
         total = sum(facts.shown)
         for batch in batches:
             rows += batch.num_rows
-            columns = {name: to_numpy(batch.column(name)) for name in _KNOWN if name in batch.schema.names}
+            asked = (name for name in _KNOWN if name in batch.schema.names and name not in facts.verified)
+            columns = {name: to_numpy(batch.column(name)) for name in asked}
             columns = {name: column for name, column in columns.items() if len(column)}
             sound, last = True, rows == total
             if (action := columns.get("action")) is not None:

@@ -356,23 +356,27 @@ def _renumbered(
     And the number of conversions of all the displays, and `StoredLog.begins`.
     """
     rows, _ = log.begins
-    before, conversions, begins = 0, 0, np.zeros(len(rows), np.int64)
+    before, conversions, stays = 0, 0, new_action >= 0
+    begins: list[npt.NDArray[np.int64]] = []
     waiting = next(events, None)
     for first, batch in log.batches(["action"]):
-        kept = new_action[batch["action"]] >= 0
-        number = before - 1 + np.cumsum(kept)
+        kept = stays[batch["action"]]
+        # Of each display how many stay up to it, itself among them.
+        count = np.cumsum(kept, dtype=np.int32)
         more = True
         while more and waiting is not None:
             of = to_numpy(waiting["display_id"])
             high = int(np.searchsorted(of, first + len(kept)))
             passing, at, more = waiting.slice(0, high), of[:high] - first, high == len(of)
             mine = np.flatnonzero(kept[at])
-            gathered.add(passing, mine, number[at[mine]])
+            gathered.add(passing, mine, before - 1 + count[at[mine]].astype(np.int64))
             conversions += int(mark_kind(passing, CONVERSION).sum())
             waiting = next(events, None) if more else waiting.slice(high)
-        begins += np.searchsorted(first + np.flatnonzero(kept), rows)
-        before = int(number[-1]) + 1
-    return gathered.table(), conversions, np.stack([rows, begins])
+        here = rows[slice(*np.searchsorted(rows, [first, first + len(kept)]))] - first
+        begins.append(before + count[here].astype(np.int64) - kept[here])
+        before += int(count[-1])
+    after = np.full(len(rows) - sum(map(len, begins)), before)
+    return gathered.table(), conversions, np.stack([rows, np.concatenate([*begins, after])])
 
 
 class DisplayWriter:

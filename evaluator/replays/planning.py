@@ -163,7 +163,8 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         delays = _seen(known_to_teach, clock, window, options.seed)
         known_rewards = reward_range(known_to_teach, used)
     vectors = vectors_of(log, policy=policy.name, reads=policy.reads) if policy.contextual else None
-    check_clusters(basis.clusters, maturity.used)
+    made_by = deployment.named("keep_for") if options.cluster_by is None else f"`cluster_by={options.cluster_by!r}`"
+    check_clusters(basis.clusters, maturity.used, made_by)
     costs = cost_events(log.conversions)
     told_costs = costs is not None and options.learn_from == OBJECTIVE
     of_all = rewards if teacher is surveyed else known_rewards

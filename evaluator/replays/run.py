@@ -20,12 +20,13 @@ from evaluator.engine.kernels.compiling import LoopCall, compile_ahead
 from evaluator.engine.log_replay import BATCH, MatchingReplay, QueueReplay, Replay, begin, sampler_stream
 from evaluator.errors import NoRoundsError
 from evaluator.estimates.best_fixed import BestFixedAction, BestOrder
-from evaluator.estimates.paired import difference, repeated_interval, scaled, unknown
+from evaluator.estimates.paired import difference, repeated_intervals, scaled, unknown
 from evaluator.findings.codes import NO_ROUNDS, ordered
 from evaluator.log import Log
 from evaluator.log.eligible import unpack
 from evaluator.log.reward_kinds import cost_events
-from evaluator.log.schema import COST, ELIGIBLE, consecutive, take_rows, to_numpy
+from evaluator.log.schema import COST, ELIGIBLE, Columns, consecutive, take_rows, to_numpy
+from evaluator.log.stored import BatchedLog
 from evaluator.options.deployment import OBJECTIVE
 from evaluator.replays.acceptance import accepted_of, most_suspicious
 from evaluator.replays.findings.run import (
@@ -56,6 +57,7 @@ from evaluator.threads import ahead
 _NAMED = 5
 # Displays put in order at a time: what a thread holds of them.
 _PART = 8_192
+_NUMBER = pa.float64()
 T = TypeVar("T")
 R = TypeVar("R")
 Ints = npt.NDArray[np.int64]
@@ -100,11 +102,12 @@ def execute_all(
     return [result for result, _ in _execute_all(plans, jobs, batch_size, advance, resampled=resampled)]
 
 
-def shown_columns(plans: Sequence[ReplayPlan], runs: Sequence[ReplayRun]) -> list[str]:
-    """Return which columns of the displays in the rounds of some runs are read."""
-    reads = [c for run in runs if run.plan.matched.clips for c in run.plan.matched.propensities.reads]
+def shown_columns(plans: Sequence[ReplayPlan]) -> list[str]:
+    """Return which columns of the displays in the rounds of some plans are read."""
+    reads = [c for plan in plans if plan.matched.clips for c in plan.matched.propensities.reads]
     reads += [COST] * plans[0].of_profit + [ELIGIBLE] * any(plan.setting.among for plan in plans)
-    return list(dict.fromkeys(["time", "action", "propensity", *reads]))
+    own = ["propensity"] * (plans[0].log.meta.propensity != "absent")
+    return list(dict.fromkeys(["time", "action", *own, *reads]))
 
 
 def _execute_all(
@@ -112,10 +115,11 @@ def _execute_all(
 ) -> list[tuple[ReplayResult, NoRoundsError | None]]:
     """Return the result of each plan, and why it has no round if it has none."""
     ends = [plan.told_at_ends() for plan in plans]
-    done = iter(replay_all([*plans, *chain(*ends)], jobs=jobs, batch_size=batch_size, advance=advance))
+    done = iter(
+        replay_all([*plans, *chain(*ends)], jobs=jobs, batch_size=batch_size, advance=advance, estimated=len(plans))
+    )
     runs = [[next(done) for _ in range(plan.options.repeats)] for plan in plans]
-    every = [*chain(*runs)]
-    shown = _shown(plans[0].log, [run.replayed.displays for run in every], shown_columns(plans, every))
+    shown = _shown([*chain(*runs)], shown_columns(plans))
     references = References()
     models = RewardModels() if any(len(plan.held_out) for plan in plans) else None
     results: list[tuple[ReplayResult, NoRoundsError | None]] = []
@@ -174,7 +178,15 @@ def _with_other_values(
     return replace(result, findings=tuple(findings))
 
 
-def _shown(log: Log, rounds: Sequence[npt.NDArray[np.int64]], columns: Sequence[str]) -> Iterator[pa.Table]:
+def _shown(runs: Sequence[ReplayRun], columns: Sequence[str]) -> Iterator[Columns]:
+    """Yield what was shown in the rounds of each run: as it was read, or looked up with that of others."""
+    others = [run.replayed.displays for run in runs if run.shown is None]
+    looked_up = _look_up(runs[0].plan.log, others, columns) if others else iter(())
+    for run in runs:
+        yield as_columns(next(looked_up)) if run.shown is None else run.shown
+
+
+def _look_up(log: Log, rounds: Sequence[Ints], columns: Sequence[str]) -> Iterator[pa.Table]:
     """Yield what was shown in the rounds of each run, looked up together: one more scan of a few columns.
 
     A run of the logging policy has them all, and the others take theirs from it.
@@ -190,6 +202,11 @@ def _shown(log: Log, rounds: Sequence[npt.NDArray[np.int64]], columns: Sequence[
         taken += len(displays)
 
 
+def as_columns(shown: pa.Table) -> Columns:
+    """Return the columns of a table as NumPy arrays."""
+    return {name: to_numpy(shown[name]) for name in shown.column_names}
+
+
 def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references: References) -> ReplayResult:
     """Return what the repeats of a plan found, without what weighs displays, outcomes, groups and resampled logs."""
     arms = done[0].arms  # of the first repeat: the reference is one for all
@@ -202,12 +219,11 @@ def summarise_repeats(plan: ReplayPlan, done: list[RepeatEstimates], references:
     lived = [r.rewards for r in done]
     different = len(np.unique(np.concatenate([r.replay.displays for r in done]))) if len(done) > 1 else t
     # At half the error, so that a difference of two of them holds at the level asked for.
-    joint_value = repeated_interval(lived, **bounds, alpha=alpha / 2, displays=different)
+    joint_value, value = repeated_intervals(lived, **bounds, alphas=(alpha / 2, alpha), displays=different)
     joint_logging = references.logging_value(plan, t, alpha=alpha / 2)
     best = references.best(plan, arms, t, alpha=alpha / 2)
     uplift, regret = difference(joint_value, joint_logging), scaled(difference(best.value, joint_value), t)
     of_logger = plan.sampler == "logged" and plan.propensities.kept_share < 1.0
-    value = repeated_interval(lived, **bounds, alpha=alpha, displays=different)
     costs = [r.costs for r in done if r.costs is not None]
     expected = [r.accepted.expected for r in done if r.accepted is not None]
     labels = plan.log.labels
@@ -308,7 +324,7 @@ def learned_by(plan: ReplayPlan, replay: Replay, references: References) -> Lear
     )
 
 
-def estimate_repeat(run: ReplayRun, shown: pa.Table, references: References) -> RepeatEstimates:
+def estimate_repeat(run: ReplayRun, shown: Columns, references: References) -> RepeatEstimates:
     """Return what a finished repeat earned, in whose rounds this was shown."""
     plan, replay = run.plan, run.replayed
     observed = observed_rewards(plan, replay.displays)
@@ -318,7 +334,7 @@ def estimate_repeat(run: ReplayRun, shown: pa.Table, references: References) -> 
         else references.logged(plan, len(replay.displays)).taken(replay.displays)
     )
     # How long a repeat waited for a display is counted in its own order.
-    as_read, action = replace(replay, displays=run.places), to_numpy(shown["action"])
+    as_read, action = replace(replay, displays=run.places), shown["action"]
     if plan.kept is not None:
         as_read, action = plan.kept.units.asked_at(as_read, action)
     accepted = accepted_of(plan, as_read, action)
@@ -331,17 +347,18 @@ def estimate_repeat(run: ReplayRun, shown: pa.Table, references: References) -> 
         clipped=run.clipped / len(plan.rounds),
         effective_sample_size=_effective_sample_size(plan, shown),
         rewards=live,
-        costs=to_numpy(shown[COST]) if plan.of_profit else None,
+        costs=shown[COST] if plan.of_profit else None,
         trajectory=_trajectory(run, replay.displays, shown, live, observed),
-        true_regret=_true_regret(plan, replay.displays, to_numpy(shown["action"])),
+        true_regret=_true_regret(plan, replay.displays, shown["action"]),
     )
 
 
-def _effective_sample_size(plan: ReplayPlan, shown: pa.Table) -> float:
+def _effective_sample_size(plan: ReplayPlan, shown: Columns) -> float:
     """Return (sum w)² / sum w² of the accepted displays' residual weights: T unless propensities were clipped."""
-    if not plan.matched.clips or not shown.num_rows:
-        return float(shown.num_rows)
-    w = plan.matched.weights({name: to_numpy(shown[name]) for name in shown.column_names})
+    rounds = len(shown["action"])
+    if not plan.matched.clips or not rounds:
+        return float(rounds)
+    w = plan.matched.weights(shown)
     return float(w.sum() ** 2 / (w**2).sum())
 
 
@@ -360,7 +377,7 @@ def _true_regret(plan: ReplayPlan, displays: npt.NDArray[np.int64], action: npt.
 def _trajectory(
     run: ReplayRun,
     displays: npt.NDArray[np.int64],
-    shown: pa.Table,
+    shown: Columns,
     reward: npt.NDArray[np.float64],
     observed: npt.NDArray[np.float64],
 ) -> pa.Table:
@@ -374,7 +391,8 @@ def _trajectory(
             "repeat": pa.array(repeat),
             "round": pa.array(numbers[1:]),
             "display_id": pa.array(numbers[:-1] if in_order else displays + run.plan.before),
-            **{name: shown[name] for name in ("time", "action", "propensity")},
+            **{name: pa.array(shown[name]) for name in ("time", "action")},
+            "propensity": pa.array(shown["propensity"]) if "propensity" in shown else pa.nulls(len(displays), _NUMBER),
             "reward": pa.array(reward),
             "reward_observed": pa.array(observed),
         }
@@ -387,15 +405,24 @@ def replay_all(
     jobs: int = 1,
     batch_size: int = BATCH,
     advance: Callable[[int], None] = lambda displays: None,
+    estimated: int = 0,
 ) -> list[ReplayRun]:
     """Replay every repeat of every plan in one scan of their log; return the finished runs, plan by plan, by repeat.
+
+    Those of the first so many plans are `estimated`: of a log that is not in memory they hold what was shown in their
+    rounds, where it is read in the order of these.
 
     Neither the number of threads `jobs` nor `batch_size`, about so many displays read at a time, changes any result:
     each replay sees the same displays in the order of its repeat (`evaluator.replays.rounds.stream`), and draws from
     streams of its own. `advance` is called with the number of displays read since the last call.
     """
     log = plans[0].log
-    runs = [ReplayRun(plan, repeat) for plan in plans for repeat in range(plan.options.repeats)]
+    shown = shown_columns(plans[:estimated]) if estimated and isinstance(log, BatchedLog) else []
+    runs = [
+        ReplayRun(plan, repeat, shown if i < estimated else ())
+        for i, plan in enumerate(plans)
+        for repeat in range(plan.options.repeats)
+    ]
     thinnings = _Thinnings(runs)
     samples = _share_arm_samples(runs)
     vectors = list(dict.fromkeys(plan.rounds.vectors for plan in plans if plan.rounds.vectors is not None))
@@ -431,9 +458,15 @@ def replay_all(
 class ReplayRun:
     """One repeat of a plan on its way through the log: the first in the log's own order, the others in others."""
 
-    def __init__(self, plan: ReplayPlan, repeat: int) -> None:
+    def __init__(self, plan: ReplayPlan, repeat: int, shown: Sequence[str] = ()) -> None:
         self.plan = plan
         self.repeat = repeat
+        # What was shown in its rounds, of the columns that it holds: where they are read in the order of the rounds,
+        # and are small. None where it is looked up.
+        self.shown: Columns | None = None
+        looked_up = plan.sampler == "queue" or plan.kept is not None or ELIGIBLE in shown
+        self.holds = () if looked_up else tuple(shown)
+        self._held: list[Columns] = []
         self.clipped = 0
         self.arms: ArmSample | None = None
         self.replay: Replay | None = None
@@ -476,7 +509,9 @@ class ReplayRun:
         if order is None:
             batch, kept = self.plan.rounds.batch(piece, action), self.plan.kept
             if kept is None or isinstance(self._reading, QueueReplay):
-                self._reading.read(piece.first, batch, None if as_logger is None else as_logger[: len(batch.action)])
+                logger = None if as_logger is None else as_logger[: len(batch.action)]
+                accepted = self._reading.read(piece.first, batch, logger)
+                self._hold(piece, None if accepted is None else accepted - piece.first)
             else:
                 self._reading.read(piece.first, batch, kept=kept.displays(piece.first, batch.action))
         else:
@@ -488,7 +523,14 @@ class ReplayRun:
             batch = gather(piece, action, part, [self.plan.rounds.vectors]).batch(self.plan.rounds)
             first = piece.first + start
             accepted = self._reading.read(first, batch, None if as_logger is None else as_logger[part])
-            self._shown.append(piece.first + (part if accepted is None else part[accepted - first]))
+            rows = part if accepted is None else part[accepted - first]
+            self._shown.append(piece.first + rows)
+            self._hold(piece, rows)
+
+    def _hold(self, piece: LogPiece, rows: Ints | None) -> None:
+        """Hold what some displays of a piece, which became rounds, showed."""
+        if self.holds and rows is not None:
+            self._held.append({name: piece.displays[name][rows] for name in self.holds})
 
     def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> LoopCall | None:
         """Return the call that reading such a piece makes; None where all displays are read before the first one."""
@@ -507,6 +549,9 @@ class ReplayRun:
             replay = replace(replay, displays=shown)
         self.replay = _without_costs(self.plan, replay)
         self._replaying = None
+        if self._held:
+            self.shown = {name: np.concatenate([of[name] for of in self._held]) for name in self.holds}
+            self._held = []
 
 
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:
@@ -587,7 +632,8 @@ class _Thinnings:
         }
         reads = [c for _, thinning in self._needed.values() for c in thinning.propensities.reads]
         sets = [ELIGIBLE for run in runs if run.plan.rounds.playable is not None]
-        self.columns = list(dict.fromkeys(["action", *reads, *sets]))
+        shown = [c for run in runs for c in run.holds]
+        self.columns = list(dict.fromkeys(["action", *reads, *sets, *shown]))
 
     def of(self, piece: LogPiece) -> dict[tuple[object, ...], npt.NDArray[np.int32]]:
         """Return the actions of a piece in each thinned log, -1 where left out."""

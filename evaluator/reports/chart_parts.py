@@ -231,7 +231,7 @@ def titled(chart: Any, title: str, subtitle: str | Sequence[str]) -> Spec:
     if subtitle:  # an empty one would take its room
         words["subtitle"] = subtitle
     named = chart.properties(title=words)
-    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict()
+    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(gridColor="#EEEEEE").to_dict(validate=False)
     return spec
 
 

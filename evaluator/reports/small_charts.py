@@ -181,7 +181,7 @@ def small_chart(chart: Any, about: str, height: float) -> Spec:
     fit = alt.AutoSizeParams(type="fit", contains="padding")
     named = chart.properties(width=WIDTH, height=height, description=about, padding=1, autosize=fit)
     letters: Row = {"labelFontSize": FONT, "titleFontSize": FONT, "titleFontWeight": "normal"}
-    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(**letters).to_dict()
+    spec: Spec = named.configure_view(strokeWidth=0).configure_axis(**letters).to_dict(validate=False)
     return spec
 
 

@@ -162,7 +162,7 @@ def _explored(
     """Return any action, or one that the logging policy draws by its `chances`, of those that are eligible."""
     if chances is None:
         return any_action(own, np.arange(rates.shape[0]), eligible, i)
-    there = np.arange(rates.shape[0]) if eligible is None else listed(eligible, i)
+    there = np.arange(rates.shape[0]).astype(np.int32) if eligible is None else listed(eligible, i)
     own_chances, edges = chances[entry if chances.shape[0] > 1 else 0], np.zeros(there.shape[0])
     total = 0.0
     for j in range(there.shape[0]):

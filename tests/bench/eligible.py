@@ -1,15 +1,16 @@
 """What sets of eligible actions cost a replay: ``python -m tests.bench.eligible``.
 
-Contextual replays of three logs with as many displays, in turn, and the median time of each as a ratio to the first:
-K = 10 actions of which all are eligible, without sets; K = 1,000 of which ten are, drawn anew at each display or from
-4,096 sets. With candidates each eligible action has its own vector at each display; with contexts all share one.
+Contextual replays of three logs with as many displays, in turns, and the median processor time of each beside that of
+the first in its turn: K = 10 actions of which all are eligible, without sets; K = 1,000 of which ten are, drawn anew at
+each display or from 4,096 sets. With candidates each eligible action has its own vector at each display; with contexts
+all share one.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from evaluator.log import Log
 from evaluator.log.eligible import packed
 from evaluator.log.schema import fixed_size_lists, uneven_lists
 from evaluator.replays.run import replay_all
+from tests.bench.timing import turns
 from tests.logs import build_log
 
 SIZE, D = 10, 5
@@ -68,16 +70,11 @@ def main() -> None:
         logs = [log_of(asked.displays, k, sets, candidates=candidates) for k, sets in kinds]
         for policy in asked.policies:
             plans = [plan(log, policy, window=200) for log in logs]
-            took = np.zeros((asked.runs + 1, len(plans)))
-            for run in range(asked.runs + 1):
-                for i, one in enumerate(plans):
-                    start = time.perf_counter()
-                    replay_all([one])
-                    took[run, i] = time.perf_counter() - start
-            first, *others = np.median(took[1:], axis=0)  # the first run compiles
-            ratios = " | ".join(f"{other / first:.2f}" for other in others)
+            jobs = {str(i): partial(replay_all, [one]) for i, one in enumerate(plans)}
+            first, *others = turns(jobs, runs=asked.runs).values()
+            ratios = " | ".join(f"{np.median(other / first):.2f}" for other in others)
             vectors = "candidates" if candidates else "context"
-            print(f"| {policy} | {vectors} | {first / asked.displays * 1e9:.0f} | {ratios} |")
+            print(f"| {policy} | {vectors} | {np.median(first) / asked.displays * 1e9:.0f} | {ratios} |")
 
 
 if __name__ == "__main__":

@@ -85,8 +85,8 @@ def floor(place: str, actions: str, policies: list[str]) -> float:
                 vectors = {name: to_numpy(batch.column(name))[kept][:, None] for name in names}
                 high = int(np.searchsorted(of, first + len(kept)))
                 counts = np.bincount(of[low:high] - first, minlength=len(kept))
-                events = np.concatenate([[low], low + np.cumsum(counts)])
-                piece = LogPiece(first, {"action": action[kept]}, vectors, events)
+                events = np.concatenate([[0], np.cumsum(counts)])
+                piece = LogPiece(first, {"action": action[kept]}, vectors, low, events)
                 thinned = thinnings.of(piece)
                 for run in runs:
                     run.read(piece, thinned[_key(run, run.plan.matched)], None, None)

@@ -92,7 +92,11 @@ ITEMS = {
         "replay -d promotions -p linucb -w 14d --guardrail 'unsubscribe < +0.02'",
         "replay -d {data}/promotions.toml -p linucb -w 14d --guardrail 'unsubscribe < +0.02'",
     ),
-    "compare": Item(f"compare {FOUR} -w 500,2000,none", f"compare {FOUR} -w 1d,none -d {{parquet}}", ("parquet",)),
+    "compare": Item(
+        f"compare {FOUR} -w 500,2000,none --bootstrap 0",
+        f"compare {FOUR} -w 1d,none --bootstrap 0 -d {{parquet}}",
+        ("parquet",),
+    ),
     "bootstrap": Item(
         f"compare {FOUR} -w 2000 --bootstrap 20",
         f"compare {FOUR} -w 1d --bootstrap 20 --limit 500000 -d {{parquet}}",
@@ -104,13 +108,15 @@ ITEMS = {
         "audit -p linucb -p random -w 1d --twins 10 --displays 2000000 -d {parquet}",
         ("parquet",),
     ),
-    "delays": Item(*2 * ("delays -d {parquet} --windows 1h,1d,7d --jobs 1",), ("parquet",)),
+    "delays": Item(*2 * ("delays -d {parquet} --windows 1h,1d,7d",), ("parquet",)),
     "simulate": Item(
-        "simulate vernade2017-low -p delayed-klucb -p ucb1 --runs 20",
-        "simulate vernade2017-low -p delayed-klucb -p ucb1 --runs 400",
+        "simulate --scenario vernade2017-low -p delayed-klucb -p ucb1 --runs 20",
+        "simulate --scenario vernade2017-low -p delayed-klucb -p ucb1 --runs 400",
     ),
     "out": Item(
-        f"compare {FOUR} -w 500,2000 -o {{out}}", f"compare {FOUR} -w 1d -d {{parquet}} -o {{out}}", ("parquet",)
+        f"compare {FOUR} -w 500,2000 --bootstrap 0 -o {{out}}",
+        f"compare {FOUR} -w 1d --bootstrap 0 -d {{parquet}} -o {{out}}",
+        ("parquet",),
     ),
     "page": Item(*2 * ("report {out_of_out} -o {out}/page.html",), ("out",)),
 }  # fmt: skip
@@ -156,7 +162,8 @@ class Tree:
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode not in RESULTS:
                 said.seek(0)
-                lines = said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+                told = [line.strip(" │") for line in said.read().decode(errors="replace").splitlines()]
+                lines = [line for line in told if any(map(str.isalnum, line))] or ["it said nothing"]
                 raise FailedError(process.returncode, next((line for line in lines if "rror: " in line), lines[-1]))
         return Used(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluator.engine.log_replay import BATCH, Replay, SamplerName, begin
 from evaluator.engine.pushes import PushTimes
@@ -18,14 +19,19 @@ Job = Callable[[], object]
 
 
 def seconds(jobs: dict[str, Job], *, runs: int = RUNS) -> dict[str, float]:
-    """Median processor time of each job, run in turns, after a first turn that compiles."""
+    """Median processor time of each job."""
+    return {name: float(np.median(times)) for name, times in turns(jobs, runs=runs).items()}
+
+
+def turns(jobs: dict[str, Job], *, runs: int = RUNS) -> dict[str, npt.NDArray[np.float64]]:
+    """Processor times of each job, run in turns, after a first turn that compiles."""
     taken: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(runs + 1):
         for name, job in jobs.items():
             start = time.process_time()
             job()
             taken[name].append(time.process_time() - start)
-    return {name: float(np.median(times[1:])) for name, times in taken.items()}
+    return {name: np.array(times[1:]) for name, times in taken.items()}
 
 
 def replay(

@@ -8,10 +8,12 @@ most 256, whatever the window.
 
 from __future__ import annotations
 
+import numpy as np
+
 from evaluator.log import Log
 from tests.bench.scenarios import ARMS, CONTEXTUAL, arms, linear, planned
 from tests.bench.tables import Row, print_table
-from tests.bench.timing import replay, seconds
+from tests.bench.timing import replay, turns
 from tests.logged_rounds import in_memory
 
 WINDOWS = (2_000, 2_000_000)
@@ -35,9 +37,10 @@ def schedule_rows(displays: int) -> list[Row]:
             p = planned(log, policy, window=WINDOWS[0], learn_every=every)
             sampler = p.sampler if policy in CONTEXTUAL else "keep"
             jobs[str(every)] = replay(p.policy, p.setting, in_memory(p.rounds), sampler=sampler, pushes=p.pushes)
-        event, *others = seconds(jobs).values()
+        event, *others = turns(jobs).values()
         if p.policy.learns:
-            out.append((policy, displays / event / 1e6, *(other / event for other in others)))
+            speed = displays / float(np.median(event)) / 1e6
+            out.append((policy, speed, *(float(np.median(other / event)) for other in others)))
     return out
 
 
@@ -49,8 +52,9 @@ def rows(displays: int) -> list[Row]:
             p = planned(log, policy, window=window)
             sampler = p.sampler if policy in CONTEXTUAL else "keep"
             jobs[f"{window}"] = replay(p.policy, p.setting, in_memory(p.rounds), sampler=sampler)
-        short, long = seconds(jobs).values()
-        out.append((policy, displays / short / 1e6, displays / long / 1e6, long / short))
+        short, long = turns(jobs).values()
+        speeds = (displays / float(np.median(took)) / 1e6 for took in (short, long))
+        out.append((policy, *speeds, float(np.median(long / short))))
     return out
 
 

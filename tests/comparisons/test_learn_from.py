@@ -51,6 +51,15 @@ def test_every_policy_that_learns_is_taught_by_each_and_the_others_once(tmp_path
     ]  # fmt: skip
 
 
+def test_the_cost_of_a_schedule_is_to_learning_from_the_same_events_at_once() -> None:
+    found = compare(a_log(), ["ucb1"], learn_from="objective,click", schedules=["event", 100], bootstrap=0)
+    lived = [of.plan["options"] for of in found.results]
+    assert [(str(of["learn_every"]), of["learn_from"]) for of in lived[:4]] == [
+        ("event", "objective"), ("event", "click"), ("100", "objective"), ("100", "click"),
+    ]  # fmt: skip
+    assert [(of.variant, of.reference) for of in found.schedule_costs] == [(2, 0), (3, 1)]
+
+
 def test_one_teacher_changes_no_name_and_one_twice_is_refused() -> None:
     log = a_log()
     assert ", told" not in str(compare(log, ["ucb1"], learn_from="click", bootstrap=0))

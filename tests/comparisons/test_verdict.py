@@ -387,6 +387,11 @@ def test_an_audit_is_a_condition_of_the_pairs_that_it_is_about() -> None:
             silent.conditions[-1].what == f"replays show no bias on twins of the log; {silence} could have gone unseen"
         )
     assert with_audit(verdict, audited(window=None)) == verdict
+    # Nor where the policy learned by another schedule.
+    pushed = decide([replace(one, line=replace(one.line, learns="1d"))], rule=asking, level=0.95, baseline=BASELINE)
+    nightly = audited(biased=True) | {"options": {"window": 500, "learn_every": "1d"}}
+    assert with_audit(pushed, audited(biased=True)) == pushed
+    assert with_audit(pushed, nightly).decision == "wait"
     # Of another candidate it says nothing.
     other = replace(one, line=Line(2, "klucb", "500", "klucb"))
     both = with_audit(decide([one, other], rule=asking, level=0.95, baseline=BASELINE), audited(biased=True))

@@ -12,7 +12,7 @@ from evaluator.engine.pending import (
     ACTION,
     DELAY,
     DUE,
-    LONGEST_RING,
+    RING,
     PendingConversions,
     nothing_pending,
     push,
@@ -79,18 +79,24 @@ def test_memory_is_what_is_pending() -> None:
 
 def test_delays_beyond_the_ring_come_in_their_round() -> None:
     # Rounds that meet in one list of the ring, out of order, and one that never comes.
-    far = [LONGEST_RING + 3, 3, 2 * LONGEST_RING + 3, 2**60, LONGEST_RING + 3]
+    far = [RING + 3, 3, 2 * RING + 3, 2**60, RING + 3]
     pending = nothing_pending(0, 0)
     for number, due in enumerate(far):
         pending = with_room(pending, 1, reach=due)
         push(pending, due, due, number, 1.0, np.zeros((1, 0)), 0)
-    assert len(pending.ring) == LONGEST_RING
-    came = [(now, [e[2] for e in taken(pending, now)]) for now in (3, LONGEST_RING + 3, 2 * LONGEST_RING + 3)]
-    assert came == [(3, [1]), (LONGEST_RING + 3, [0, 4]), (2 * LONGEST_RING + 3, [2])]
+    assert len(pending.ring) == RING
+    came = [(now, [e[2] for e in taken(pending, now)]) for now in (3, RING + 3, 2 * RING + 3)]
+    assert came == [(3, [1]), (RING + 3, [0, 4]), (2 * RING + 3, [2])]
     # The end of a list that others were taken from still takes new ones.
-    push(pending, 3 * LONGEST_RING + 3, 0, 9, 1.0, np.zeros((1, 0)), 0)
-    assert [e[2] for e in taken(pending, 3 * LONGEST_RING + 3)] == [9]
+    push(pending, 3 * RING + 3, 0, 9, 1.0, np.zeros((1, 0)), 0)
+    assert [e[2] for e in taken(pending, 3 * RING + 3)] == [9]
     assert pending.size[0] == 1
+
+
+def test_there_are_as_many_lists_as_conversions_may_wait() -> None:
+    assert len(nothing_pending(4 * RING, 0, reach=2**60).ring) == 8 * RING
+    assert len(with_room(nothing_pending(4, 0, reach=2**60), 4 * RING, reach=2**60).ring) == 8 * RING
+    assert len(nothing_pending(4 * RING, 0, reach=5).ring) == 8
 
 
 @given(
@@ -99,7 +105,7 @@ def test_delays_beyond_the_ring_come_in_their_round() -> None:
 )
 def test_a_short_ring_gives_back_the_same_events(rounds: list[list[int]], ring: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pending_module, "LONGEST_RING", ring)
+        patch.setattr(pending_module, "_lists", lambda slots, reach: min(1 << reach.bit_length(), ring))
         pending, events = nothing_pending(0, 0), []
         for now in range(1, len(rounds) + 45):
             for number, delay in enumerate(rounds[now - 1] if now <= len(rounds) else []):

@@ -8,7 +8,7 @@ import pytest
 from evaluator.errors import DataError, ParameterError
 from evaluator.estimates.best_fixed import best_fixed_action
 from evaluator.estimates.confidence import SparseRewards, mean_interval, mean_sequence
-from evaluator.estimates.paired import contrast, difference_of_sums, discordant, repeated_interval
+from evaluator.estimates.paired import contrast, difference_of_sums, discordant, repeated_intervals
 
 RNG = np.random.default_rng(5)
 # Mostly nothing, now and then a sale, more seldom a loss.
@@ -34,8 +34,8 @@ def test_an_interval_moves_with_its_rewards() -> None:
 
 def test_repeats_and_arms_move_with_their_rewards() -> None:
     several = [EARNED, RNG.permutation(EARNED)]
-    moved = repeated_interval([x - LOWER for x in several], upper=UPPER - LOWER, alpha=0.1, displays=9)
-    found = repeated_interval(several, lower=LOWER, upper=UPPER, alpha=0.1, displays=9)
+    moved = repeated_intervals([x - LOWER for x in several], upper=UPPER - LOWER, alphas=[0.1], displays=9)[0]
+    found = repeated_intervals(several, lower=LOWER, upper=UPPER, alphas=[0.1], displays=9)[0]
     assert ends(found) == pytest.approx([x + LOWER for x in ends(moved)])
     arms = [EARNED[::2], EARNED[1::2] + 0.0]
     one, other = (

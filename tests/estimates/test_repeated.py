@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from evaluator.estimates.confidence import interval_ends, mean_interval
-from evaluator.estimates.paired import REPEATED, mean_sums, repeated_interval, sums_of
+from evaluator.estimates.paired import REPEATED, mean_sums, repeated_intervals, sums_of
 
 
 def test_one_repeat_is_as_it_was() -> None:
     x = (np.random.default_rng(1).random(500) < 0.3).astype(float)
-    assert repeated_interval([x], upper=1.0, alpha=0.1, displays=3) == mean_interval(x, upper=1.0, alpha=0.1)
+    assert repeated_intervals([x], upper=1.0, alphas=[0.1], displays=3)[0] == mean_interval(x, upper=1.0, alpha=0.1)
     of = sums_of(x, upper=1.0)
     assert mean_sums([of]) is of
 
 
 def test_the_same_repeat_many_times_says_no_more_and_no_less() -> None:
     x = (np.random.default_rng(2).random(800) < 0.2) * 3.0
-    one, ten = (repeated_interval([x] * r, upper=5.0, alpha=0.05, displays=len(x)) for r in (1, 10))
+    one, ten = (repeated_intervals([x] * r, upper=5.0, alphas=[0.05], displays=len(x))[0] for r in (1, 10))
     assert (ten.estimate, ten.low, ten.high) == pytest.approx((one.estimate, one.low, one.high), rel=1e-12)
     assert (ten.n, ten.level, ten.kind) == (800, 0.95, REPEATED)
 
 
 def test_by_hand() -> None:
     a, b = np.array([1.0, 0.0, 1.0]), np.array([0.0])
-    found = repeated_interval([a, b], upper=1.0, alpha=0.05, displays=4)
+    found = repeated_intervals([a, b], upper=1.0, alphas=[0.05], displays=4)[0]
     # Four rounds in all earn 2; on average two rounds a repeat, and the mean of the two variations.
     variation = (sums_of(a, upper=1.0).variation + sums_of(b, upper=1.0).variation) / 2
     assert found.estimate == 0.5
@@ -35,7 +35,7 @@ def test_by_hand() -> None:
 
 
 def test_without_rounds_nothing_is_known() -> None:
-    found = repeated_interval([np.ones(5), np.zeros(0)], upper=2.0, alpha=0.05, displays=5)
+    found = repeated_intervals([np.ones(5), np.zeros(0)], upper=2.0, alphas=[0.05], displays=5)[0]
     assert math.isnan(found.estimate)
     assert (found.low, found.high, found.n) == (0.0, 2.0, 0)
 
@@ -48,7 +48,7 @@ def test_it_is_no_wider_than_that_of_one_and_holds_whatever_the_repeats_have_in_
         log = (rng.random(400) < rate).astype(float)
         each = [rng.permutation(log)[:300] for _ in range(repeats)]
         each = [x[:150] if x[:150].mean() > rate else x for x in each]
-        found = repeated_interval(each, upper=1.0, alpha=1 - level, displays=400)
+        found = repeated_intervals(each, upper=1.0, alphas=[1 - level], displays=400)[0]
         held.append(found.low <= rate <= found.high)
         alone = mean_interval(each[0], upper=1.0, alpha=1 - level)
         widths.append((found.high - found.low) / (alone.high - alone.low))

@@ -39,6 +39,15 @@ def test_rounds_are_looked_up_in_any_order() -> None:
     assert sparse.total == 2.5
 
 
+def test_few_rounds_and_many_find_the_same_rewards() -> None:
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random(5_000) < 0.4, rng.random(5_000), 0.0)
+    sparse = SparseRewards.of(dense)
+    for rounds in (rng.permutation(5_000), rng.integers(0, 5_000, 9_000), np.array([4_999, 0, 64, 63]), sparse.at):
+        np.testing.assert_array_equal(sparse.taken(rounds), dense[rounds])
+    assert sparse.taken(np.zeros(0, np.int64)).shape == (0,)
+
+
 def test_no_rounds_and_rewards_out_of_range() -> None:
     assert math.isnan(mean_interval(SparseRewards.of([]), upper=1.0).estimate)
     with pytest.raises(DataError, match="outside"):

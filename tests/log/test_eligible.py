@@ -25,7 +25,7 @@ from tests.logs import build_log
 
 N = 300
 SET_OF_11 = b"\xff\x07" + bytes(6)
-WIDTHS = (2, 7, 8, 9, 64, 65, 200, 1000)
+WIDTHS = (2, 7, 8, 9, 64, 65, 200, 600, 1000)
 Truths = npt.NDArray[np.bool_]
 
 
@@ -61,6 +61,7 @@ def test_bits_say_what_truths_say(monkeypatch: pytest.MonkeyPatch, n_actions: in
     assert bits.shape == (N, -(-n_actions // 64) * 8)
     np.testing.assert_array_equal(unpack(column, n_actions), truths)
     np.testing.assert_array_equal(sizes(bits), truths.sum(axis=1))
+    np.testing.assert_array_equal(sizes(np.full_like(bits, 0xFF)), 8 * bits.shape[1])
     # By their numbers: of fewer displays than there are sets, and of more.
     for codes in (np.arange(N)[N - 2 :: -1], np.arange(2 * N) % N):
         np.testing.assert_array_equal(sizes(set_codes(codes, bits)), truths[codes].sum(axis=1))

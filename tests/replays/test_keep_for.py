@@ -281,6 +281,15 @@ def test_a_logger_that_chose_anew_is_refused_with_both_shares() -> None:
     assert plan(kept_log(4000, 1, days=0.1), "ucb1", keep_for="user@8640s").kept is not None
 
 
+def test_too_few_units_are_refused_in_the_words_that_were_asked() -> None:
+    user = pa.array(["a", "b"] * 300)
+    shown = np.array([0, 1] * 300)
+    log = build_log(time=START + 60 * np.arange(600), action=shown, propensity=P[shown], n_actions=3)
+    log = log.changed(displays=log.displays.append_column("user", user))
+    with pytest.raises(ParameterError, match=r"`keep_for='user'` makes 2 clusters by user, worth 2.0 clusters"):
+        plan(log, "ucb1", keep_for="user")
+
+
 def test_a_few_strays_are_noise_and_no_rounds() -> None:
     action = np.asarray(LOG.column("action")).copy()
     user = LOG.column("user")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluator.arguments import as_description
-from evaluator.log import Log
+from evaluator.log import Log, StoredLog
 from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay, read_basis
@@ -126,6 +126,23 @@ def test_rounds_of_the_logging_policy_are_the_columns_of_the_log() -> None:
         for name in ("time", "action", "propensity"):
             assert addresses(table, name) == addresses(log.displays, name), name
         assert np.shares_memory(table["round"].to_numpy(), table["display_id"].to_numpy())
+
+
+def test_what_rounds_showed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_canonical(LOG, tmp_path, fingerprint=LOG.meta.fingerprint)
+    asked: list[str] = []
+    take = StoredLog.take
+
+    def counting(self: StoredLog, displays: Any, columns: list[str]) -> pa.Table:
+        asked.extend(columns)
+        return take(self, displays, columns)
+
+    plans = plans_of(open_canonical(tmp_path))
+    monkeypatch.setattr(StoredLog, "take", counting)
+    found = execute_all([plan for plan in plans if plan.sampler != "queue"])
+    assert "action" not in asked
+    expected = [of for plan, of in zip(plans, alone(), strict=True) if plan.sampler != "queue"]
+    assert [same(*of) for of in zip(found, expected, strict=True)] == [True] * len(found)
 
 
 def test_rewards_of_rounds_that_follow_each_other_are_those_of_any_rounds() -> None:

@@ -465,6 +465,9 @@ def test_a_log_says_how_policies_are_deployed_on_it() -> None:
     own, asked = replay(stated, "ucb1"), replay(LOG, "ucb1", explore_first=300, **NIGHTLY)
     assert (own.value, own.schedule) == (asked.value, asked.schedule)
     assert any("as the log says of its deployment" in finding for finding in map(str, own.findings))
+    options = own.plan["options"]
+    assert {name: options[name] for name in NIGHTLY} == NIGHTLY
+    assert options["explore_first"] == "300"
     assert replay(stated, "ucb1", learn_every="event", explore_first=0).value == replay(LOG, "ucb1").value
 
 

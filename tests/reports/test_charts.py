@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import altair as alt
+import jsonschema
 import numpy as np
 import pytest
 
@@ -119,6 +121,14 @@ def test_a_simulation_draws_both_regrets(results: dict[str, Any]) -> None:
         assert (len(at), at[0], at[-1]) == (60, 0, len(found.rounds) - 1)
         assert [row["regret"] for row in drawn] == [getattr(curve, of)[i] for curve in found.curves for i in at]
         assert [row["regret"] for row in line] == [getattr(found, bound)[i] for i in at]
+
+
+def test_charts_keep_to_the_schema_of_charts(results: dict[str, Any]) -> None:
+    for result in results.values():
+        for spec in charts_of(result).values():
+            alt.Root.validate(spec)
+    with pytest.raises(jsonschema.ValidationError):
+        alt.Root.validate({**next(iter(charts_of(results["replay"]).values())), "layer": 1})
 
 
 def test_charts_can_be_joined(results: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import chisquare, ttest_ind
 
@@ -24,9 +25,13 @@ from evaluator.replays.rounds.propensity import logger_thinning
 from evaluator.replays.run import execute
 from evaluator.simulations import BernoulliProblem, LinearProblem, simulate
 from evaluator.simulations.options import SimulateOptions
-from tests.live_with_sets import live
+from evaluator.worlds.truth import LogTruth
+from evaluator.worlds.world import World as Live
+from tests import logs_with_sets
+from tests.live_with_sets import Thompson, live
 from tests.logs import bernoulli_log, linear_log
-from tests.statistical.runs import regrets, replays, standard_error
+from tests.logs_with_sets import SetKind
+from tests.statistical.runs import Floats, off, regrets, replays, standard_error
 from tests.worlds_with_sets import World, make_displays, make_log
 
 ARMS = BernoulliProblem(name="arms", means=(0.2, 0.6, 0.4), laws=(geometric(50),))
@@ -157,3 +162,38 @@ def test_rounds_of_the_logger_are_live_where_eligible_actions_vary(
     lived = live(world, name, displays, np.repeat(served, 4), 1, as_logger=explored)
     z = [ttest_ind(*both, equal_var=False).statistic for both in zip(np.array(rows).T, lived, strict=True)]
     assert max(map(abs, z)) < 4 if way == "right" else abs(z[2]) > 5, z
+
+
+def at_once(log: Log) -> Log:
+    """Return a log whose conversions come with their displays."""
+    events, time = log.events, np.asarray(log.column("time"))
+    place = events.schema.get_field_index("time")
+    when = pa.array(time[events["display_id"].to_numpy()], events.schema.field("time").type)
+    return log.changed(events=events.set_column(place, "time", when))
+
+
+@pytest.mark.parametrize("sets", ["random", "context"])
+def test_a_live_run_explores_as_the_logger_among_eligible_actions(sets: SetKind) -> None:
+    """A world that is fitted to a log, played live, is a loop in plain NumPy; one that explores uniformly is not."""
+    truth = Live.fit(at_once(logs_with_sets.make_log(4000, sets, "popularity", 1)))
+    assert isinstance(truth.model, LogTruth)
+    assert truth.model.sets is not None
+    rounds, explored, runs = 300, 200, 400
+    lived = truth.play("thompson", rounds, runs=runs, explore_first=f"{explored}:logger").rewards
+    eligible, rates, rng = truth.model.sets.truths, truth.model.rates, np.random.default_rng(2)
+
+    def slow(shown: Floats, n: int = 4 * runs) -> Floats:
+        policy = Thompson(World(k=eligible.shape[1]), n, rounds)
+        run, x, earned = np.arange(n), np.zeros((n, 5)), np.zeros(n)
+        for t in range(rounds):
+            at = rng.integers(0, len(rates), n)
+            drawn = (rng.random((n, 1)) > np.cumsum(shown[at], axis=1)).sum(axis=1).clip(0, eligible.shape[1] - 1)
+            action = drawn if t < explored else policy.choose(run, x, eligible[at], rng)
+            policy.shown(run, x, action)
+            sold = rng.random(n) < rates[at, action]
+            policy.told(run[sold], x, action[sold])
+            earned += rates[at, action]
+        return earned / rounds * truth.model.mean_value
+
+    assert abs(off(lived, slow(truth.model.logger))) < 4
+    assert abs(off(lived, slow(eligible / eligible.sum(axis=1, keepdims=True)))) > 5

@@ -77,7 +77,9 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
     else:
         ages, jumps, held, ratio = np.zeros(0, np.int64), np.zeros(0), reach + 2, cdf.geometric_ratio
         fresh, last = 1.0 - cdf(0), 1.0 - cdf(reach)
-    within = np.arange(int(ages[-1]) + 1 if len(ages) else 0)
+    # Of each age up to that of the last step, how many steps there are up to it.
+    gaps = np.diff(ages, prepend=0, append=ages[-1] + 1) if len(ages) else np.zeros(1, np.int64)
+    steps_within = np.repeat(np.arange(len(ages) + 1, dtype=np.int32), gaps)
     return Exposure(
         effective=arms,
         pulls=arms.copy(),
@@ -85,7 +87,7 @@ def start_exposure(n_actions: int, window: int, horizon: int, cdf: DelayCDF) -> 
         history=np.zeros((1 << (held - 1).bit_length(), 2), np.int32),
         ages=ages,
         weights=np.concatenate(([0.0], np.cumsum(jumps))),
-        steps_within=np.searchsorted(ages, within, side="right").astype(np.int32),
+        steps_within=steps_within,
         following=np.zeros(len(ages), np.int32),
         reach=np.array([reach]),
         ratio=np.array([ratio]),

@@ -234,17 +234,22 @@ def warn_of_twins(plan: ReplayPlan) -> Iterator[Finding]:
     )
 
 
-def check_clusters(clusters: Column | None, used: int) -> None:
-    """Raise ParameterError if the first `used` displays are worth too few clusters for anybody to know their spread."""
+def check_clusters(clusters: Column | None, used: int, asked: str) -> None:
+    """Raise ParameterError if the first `used` displays are worth too few clusters for anybody to know their spread.
+
+    `asked` is the option that makes them.
+    """
     if clusters is None:
         return
     code = clusters.code[:used]
     worth = effective(code)
     if too_few(worth):
         raise ParameterError(
-            f"`cluster_by='{clusters.by}'` makes {clusters.count:,} clusters, which are worth {clusters_text(worth)} "
-            "of equal size: too few to know how much they vary.",
-            remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h.",
+            f"{asked} makes {clusters.count:,} cluster{'s' * (clusters.count > 1)} by {clusters.by}, worth "
+            f"{clusters_text(worth)} of equal size: too few to know how much they vary.",
+            remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h."
+            if asked.startswith("`cluster_by")
+            else f"take a log of more values of {clusters.by}, or `keep_for='none'`, which keeps no action.",
         )
 
 
@@ -441,8 +446,8 @@ def assumptions(plan: ReplayPlan, rewards: RewardRange) -> Iterator[Finding]:
             "that, and meanwhile it serves from what it had"
         )
     elif not policy.learns and sampler != "logged":
-        given = {name: getattr(options, name) for name in ("deployment", *SCHEDULED, "explore_first")}
-        named = [name for name, of in given.items() if of not in (None, EVENT)]
+        given = {"deployment": options.deployment, **deployment.options, "keep_for": None}
+        named = [name for name, of in given.items() if of not in (None, EVENT, OBJECTIVE)]
         if asked := " and ".join(f"`{name}`" for name in named if not deployment.says(name)):
             yield codes.SCHEDULE.found(f"{policy.name} does not learn, and is replayed as without {asked}")
     if plan.explores is not None:

@@ -115,14 +115,15 @@ class LogPiece(NamedTuple):
 
     Columns, always with ``action``, have shape (n,) or (n, p). Vectors have shape (n, K, d), (n, 1, d), (1, K, d), or
     (m, d), those of the eligible actions of one display after the other; as the log stores them, float32 or float64.
-    The conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded) of the log, shape (n +
-    1,). Where displays have their own number of vectors, `first_vector`, shape (n + 1,), is the place of each display's
-    first.
+    The conversions of display i are first_conversion[i] to first_conversion[i + 1] (excluded) of the piece, shape (n +
+    1,), the first of which has the number `conversion` in the log. Where displays have their own number of vectors,
+    `first_vector`, shape (n + 1,), is the place of each display's first.
     """
 
     first: int
     displays: Columns
     vectors: dict[str, npt.NDArray[np.floating]]
+    conversion: int
     first_conversion: npt.NDArray[np.int64]
     first_vector: npt.NDArray[np.int64] | None = None
 
@@ -228,13 +229,12 @@ class LogRounds:
     def batch(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> Batch:
         """Return the used displays of a piece, with `action` (thinned) for what was logged."""
         n = min(len(action), self.used - piece.first)
-        used, (low, high) = slice(n), piece.first_conversion[[0, n]]
-        first, vectors = piece.first_conversion[: n + 1] - low, {self.vectors: piece.part(self.vectors, used)}
+        used, first = slice(n), piece.first_conversion[: n + 1]
+        vectors = {self.vectors: piece.part(self.vectors, used)}
         sets, first_vector = piece.eligible(used), piece.first_vectors(used)
         displays = slice(piece.first, piece.first + n)
-        return GatheredDisplays(action[used], vectors, displays, first, slice(low, high), sets, first_vector).batch(
-            self
-        )
+        conversions = slice(piece.conversion, piece.conversion + int(first[n]))
+        return GatheredDisplays(action[used], vectors, displays, first, conversions, sets, first_vector).batch(self)
 
     def choices(
         self, vectors: npt.NDArray[np.floating], sets: SetCodes | None, first_vector: npt.NDArray[np.int64] | None
@@ -342,7 +342,7 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
         own = {name: _finite(first, name, displays, begin) for name in stored}
         own |= {name: taken.following(n).astype(np.float64)[:, None, None] for name, taken in targets.items()}
         columns_read = {name: displays[name] for name in kept}
-        yield LogPiece(first, columns_read, own | shared, np.concatenate([[low], low + np.cumsum(counts)]), begin)
+        yield LogPiece(first, columns_read, own | shared, low, _summed(counts), begin)
         low = high
 
 
@@ -391,7 +391,13 @@ def _joined(several: list[LogPiece]) -> LogPiece:
             name: own if name == FEATURES else np.concatenate([piece.vectors[name] for piece in several])
             for name, own in first.vectors.items()
         },
-        np.concatenate([first.first_conversion, *(piece.first_conversion[1:] for piece in rest)]),
+        first.conversion,
+        np.concatenate(
+            [
+                first.first_conversion,
+                *(piece.conversion - first.conversion + piece.first_conversion[1:] for piece in rest),
+            ]
+        ),
         _summed(np.concatenate(counts)) if counts else None,
     )
 
@@ -402,11 +408,13 @@ def _one(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def _part(piece: LogPiece, at: slice) -> LogPiece:
+    before = piece.first_conversion[at.start]
     return LogPiece(
         piece.first + at.start,
         {name: column[at] for name, column in piece.displays.items()},
         {name: piece.part(name, at) for name in piece.vectors},
-        piece.first_conversion[at.start : None if at.stop is None else at.stop + 1],
+        piece.conversion + int(before),
+        piece.first_conversion[at.start : None if at.stop is None else at.stop + 1] - before,
         piece.first_vectors(at),
     )
 
@@ -489,8 +497,8 @@ def gather(
     """
     first = piece.first_conversion[displays]
     counts = piece.first_conversion[displays + 1] - first
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    conversion = np.repeat(first - bounds[:-1], counts) + np.arange(bounds[-1])
+    bounds = _summed(counts)
+    conversion = np.repeat(piece.conversion + first - bounds[:-1], counts) + np.arange(bounds[-1])
     own = {name: piece.part(name, displays) for name in vectors}
     sets, first_vector = piece.eligible(displays), piece.first_vectors(displays)
     return GatheredDisplays(action[displays], own, piece.first + displays, bounds, conversion, sets, first_vector)

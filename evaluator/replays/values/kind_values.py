@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.estimates.confidence import ANYTIME, Interval, SparseRewards, mean_interval, with_honest_kind
-from evaluator.estimates.paired import difference, repeated_interval, unknown
+from evaluator.estimates.paired import difference, repeated_intervals, unknown
 from evaluator.replays.options import Guardrail, Quantity, parse_guardrails
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.values.rewards import References, RewardBounds, evened, reward_bounds
@@ -144,14 +144,14 @@ class KindValue:
         assert self.logged is not None
         return evened(self.plan.log, self.logged, self.plan.options.seed)
 
-    def value(self, alpha: float) -> Interval:
-        """Return the mean of a round."""
+    def values(self, *alphas: float) -> list[Interval]:
+        """Return the mean of a round, with an interval for each error."""
         lower, upper = self.bounds
         if lower == upper:
-            return Interval(lower, lower, upper, self.displays, 1.0 - alpha, "all displays cost the same")
-        return self._honest(
-            repeated_interval(self.lived, upper=upper, lower=lower, alpha=alpha, displays=self.displays)
-        )
+            same = "all displays cost the same"
+            return [Interval(lower, lower, upper, self.displays, 1.0 - alpha, same) for alpha in alphas]
+        found = repeated_intervals(self.lived, upper=upper, lower=lower, alphas=alphas, displays=self.displays)
+        return [self._honest(interval) for interval in found]
 
     def logging_value(self, alpha: float) -> Interval:
         """Return the mean of the log's displays that can be judged."""
@@ -161,18 +161,24 @@ class KindValue:
     def _honest(self, interval: Interval) -> Interval:
         return interval if self.bounded else with_honest_kind(interval)
 
-    def uplift(self, alpha: float) -> Interval:
-        """Return the difference of the rounds to the log."""
-        found = difference(self.value(alpha / 2), self.logging_value(alpha / 2))
+    def beside_log(self, value: Interval, alpha: float) -> Interval:
+        """Return the difference of the mean of a round, with its interval at half an error, to that of the log."""
+        found = difference(value, self.logging_value(alpha / 2))
         return unknown(found) if self.plan.off_support else found
 
     def limited(self, guardrail: Guardrail, alpha: float) -> Interval:
         """Return the interval of the quantity that a guardrail limits."""
+        whole, half = self.values(alpha, alpha / 2)
         if guardrail.quantity == "value":
-            return self.value(alpha)
+            return whole
         if guardrail.quantity == "uplift":
-            return self.uplift(alpha)
-        return relative(self.value(alpha / 2), self.logging_value(alpha / 2))
+            return self.beside_log(half, alpha)
+        return relative(half, self.logging_value(alpha / 2))
+
+    def outcome(self, name: str, alpha: float) -> OutcomeValue:
+        """Return what the rounds brought, beside the log."""
+        whole, half = self.values(alpha, alpha / 2)
+        return OutcomeValue(name, whole, self.beside_log(half, alpha), self.logging_value(alpha))
 
 
 def kind_values(
@@ -187,9 +193,7 @@ def kind_values(
     references = References() if references is None else references
     alpha, asked = 1.0 - plan.options.level, parse_guardrails(plan.options.guardrails)
     kinds = {name: _value_of(of, displays, references) for name, of in plan.outcomes.items()}
-    values = tuple(
-        OutcomeValue(name, of.value(alpha), of.uplift(alpha), of.logging_value(alpha)) for name, of in kinds.items()
-    )
+    values = tuple(of.outcome(name, alpha) for name, of in kinds.items())
     tests, answers = len(asked) * variants, []
     for one in asked:
         interval = kinds[one.outcome].limited(one, alpha / tests)
@@ -248,8 +252,8 @@ def money_of(
     earned = [np.clip(x + c, *bounds) for x, c in zip(lived, costs, strict=True)]
     revenue = KindValue(plan, earned, bounds, displays, plan.bounded)
     cost = KindValue(plan, costs, RewardBounds(rewards.least_cost, rewards.most_cost), displays, bounded=True)
-    per_cost = _per_cost(revenue.value(alpha / 2), cost.value(alpha / 2))
-    return Money(revenue.value(alpha), cost.value(alpha), profit, per_cost)
+    (brought, half_brought), (spent, half_spent) = (of.values(alpha, alpha / 2) for of in (revenue, cost))
+    return Money(brought, spent, profit, _per_cost(half_brought, half_spent))
 
 
 def _per_cost(revenue: Interval, cost: Interval) -> Interval:

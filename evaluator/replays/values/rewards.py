@@ -18,7 +18,7 @@ from evaluator.estimates.confidence import Interval, SparseRewards, mean_interva
 from evaluator.log import Log
 from evaluator.log.eligible import sizes
 from evaluator.log.reward_kinds import sales
-from evaluator.log.schema import ELIGIBLE, WEIGHT, consecutive, firsts, to_numpy
+from evaluator.log.schema import ELIGIBLE, WEIGHT, Columns, firsts, to_numpy
 from evaluator.options.deployment import EVENT, LOGGER
 from evaluator.replays.acceptance import AcceptedDisplays, SetSizes, set_sizes, sizes_by_count, uneven_set_sizes
 from evaluator.replays.learned.policy import displays_of
@@ -80,10 +80,10 @@ def observed_rewards(plan: ReplayPlan, displays: npt.NDArray[np.int64]) -> npt.N
     A resampled log shows a display in several rounds.
     """
     t = len(displays)
-    if consecutive(displays):
-        first, end = np.searchsorted(plan.survey.display, [displays[0], displays[-1] + 1])
-        of = np.arange(first, end)
-        played = plan.survey.display[first:end] - displays[0]
+    if t and (displays[1:] > displays[:-1]).all():
+        at = np.minimum(np.searchsorted(displays, plan.survey.display), t - 1)
+        of = np.flatnonzero(displays[at] == plan.survey.display)
+        played = at[of]
     else:
         low = np.searchsorted(plan.survey.display, displays, side="left")
         counts = np.searchsorted(plan.survey.display, displays, side="right") - low
@@ -207,10 +207,10 @@ class References:
             key, lambda: best_fixed_action(arms.arms(of_logged), **bounds._asdict(), alpha=alpha, seed=seed)
         )
 
-    def sizes(self, plan: ReplayPlan, replay: Replay, shown: pa.Table) -> SetSizes:
+    def sizes(self, plan: ReplayPlan, replay: Replay, shown: Columns) -> SetSizes:
         """Return how the sets of the accepted displays compare with those of all displays read."""
         k = plan.log.n_actions
-        accepted = sizes_by_count(sizes(to_numpy(shown[ELIGIBLE])), k)
+        accepted = sizes_by_count(sizes(shown[ELIGIBLE]), k)
         if plan.propensities.tilted:
             mean = self._once(("traffic's sizes", plan.rounds.used), lambda: _traffic_size(plan))
             return uneven_set_sizes(replay.read, accepted, mean=mean)

@@ -33,7 +33,9 @@ def test_blocks_are_the_log_in_equal_parts(size: int, vectors: str | None, store
         rows = slice(block.first, block.first + len(block.action))
         assert (block.action == whole.action[rows]).all()
         assert (block.displays["context"] == whole.displays["context"][rows]).all()
-        assert (block.first_conversion == whole.first_conversion[rows.start : rows.stop + 1]).all()
+        own = whole.first_conversion[rows.start : rows.stop + 1]
+        assert (block.conversion + block.first_conversion == whole.conversion + own).all()
+        assert block.first_conversion[0] == whole.conversion == 0
         assert block.vectors.keys() == set(names)
         for name in names:
             assert (block.vectors[name] == whole.vectors[name][rows]).all()
