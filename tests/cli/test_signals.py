@@ -154,8 +154,8 @@ def test_interrupted_replays_keep_only_finished_jobs(
     # How far it came within the moment depends on the machine: it may have finished its first job.
     parts = [*kept.glob("[!.]*.part"), *kept.glob("[!.]*.kept")]
     if parts:
-        jobs = "(parts? of results|finished variants?)"
-        assert re.fullmatch(rf"Stopped by {name}: {len(parts)} {jobs} (is|are) kept in .*\n", err)
+        assert re.fullmatch(rf"Stopped by {name}: .* (is|are) kept in .*\n", err)
+        assert sum(map(int, re.findall(r"(\d+) (?:part|finished variant)", err))) == len(parts)
         assert err.endswith(f" kept in {kept}; the same command goes on there.\n")
     else:
         assert err == f"Stopped by {name}: outputs are as they were; the same command starts anew.\n"
