@@ -30,7 +30,7 @@ CONTEXTUAL = (*LINEAR, *WINDOWED, *WAITING)
 # Every branch of every index, and the policies' own defaults.
 INDICES = ("ucb1", "ucb1:exploration=0.3", "klucb", "klucb:c=3", *(spec.split(",")[0] for spec in DELAYED))
 INDICES = tuple(spec.split(":ties")[0] for spec in INDICES)
-N = 12_000
+N = 4_000
 
 
 def log_t(state: tuple) -> float:
