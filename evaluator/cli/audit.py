@@ -48,20 +48,19 @@ def audit_command(
     asked = AuditOptions(**auditing)
     descriptions = as_descriptions(policies)
     named = one_log(log, dataset)
-    with kept_output(out) as (folder, save):
+    with kept_output(out) as (folder, save), o.workers(cluster) as executor:
         store = None if folder is None else KeptJobs(folder, o.note)
         source = open_log(named, reading, [LIKE_USERS])
-        with o.workers(cluster) as executor:
-            # The fingerprint covers the whole log: with and without workers, results have the same keys.
-            read = reading_options(reading, [LIKE_USERS])
-            place = None if executor is None and store is None else place_of(source.log, named, read)
-            with o.progress(
-                "twins and runs",
-                {"Replaying twins": asked.twins, "Playing live": steps(len(descriptions), asked) - asked.twins},
-                compiles=cluster is None,
-            ) as advance:
-                audit = run_audit(
-                    source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
-                )
+        # The fingerprint covers the whole log: with and without workers, results have the same keys.
+        read = reading_options(reading, [LIKE_USERS])
+        place = None if executor is None and store is None else place_of(source.log, named, read)
+        with o.progress(
+            "twins and runs",
+            {"Replaying twins": asked.twins, "Playing live": steps(len(descriptions), asked) - asked.twins},
+            compiles=cluster is None,
+        ) as advance:
+            audit = run_audit(
+                source.log, descriptions, asked, advance=advance, kept=store, executor=executor, place=place
+            )
         save(write_result, audit, source=origin(source, reading), command=this_command())
     finish(audit, out, full=full, as_json=as_json)

@@ -66,7 +66,7 @@ def compare_command(
     from evaluator.policies.static import LoggingPolicy
 
     dataset, codes = one_log(log, dataset), o.codes_of(fail_on)
-    with kept_output(out) as (folder, save):
+    with kept_output(out) as (folder, save), o.workers(cluster) as executor:
         asked = CompareOptions(**comparing)
         specs, windows, baseline, rule = policies or [], asked.asked_windows, asked.baseline, asked.rule
         draws, look, schedules = asked.bootstrap, asked.asked_look, asked.schedules
@@ -97,24 +97,23 @@ def compare_command(
         plans = plan_comparison(source.log, descriptions, windows or [None], options, schedules=schedules)
         first = find_baseline(plans, named)
         taken_up = _find_earlier_results(store, plans, source.log)
-        with o.workers(cluster) as executor:
-            where = None
-            if executor is not None:
-                place = place_of(source.log, dataset, reading_options(reading, keep))
-                where = study_on(executor, place, descriptions, windows or [None], options, schedules=schedules)
-            pairs = pairs_to_expect(plans, first) if draws is None else ()
-            runs = VariantRuns(plans, kept=store, found=taken_up, workers=where, pairs=pairs)
-            if pairs and (most := runs.totals["Resampling"]) > LONG:
-                o.note(
-                    f"The verdict on policies that learn takes up to {MOST} resampled logs, {most:,} displays to draw: "
-                    "as long as so many replays. `bootstrap=0` leaves them out."
-                )
-            stages = {**runs.totals, "Checking": len(source.log) if decides else 0}
-            with o.progress("displays", stages, compiles=cluster is None, last="Comparing") as advance:
-                comparison = execute_comparison(
-                    plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance,
-                    show_first=o.show_first,
-                )  # fmt: skip
+        where = None
+        if executor is not None:
+            place = place_of(source.log, dataset, reading_options(reading, keep))
+            where = study_on(executor, place, descriptions, windows or [None], options, schedules=schedules)
+        pairs = pairs_to_expect(plans, first) if draws is None else ()
+        runs = VariantRuns(plans, kept=store, found=taken_up, workers=where, pairs=pairs)
+        if pairs and (most := runs.totals["Resampling"]) > LONG:
+            o.note(
+                f"The verdict on policies that learn takes up to {MOST} resampled logs, {most:,} displays to draw: "
+                "as long as so many replays. `bootstrap=0` leaves them out."
+            )
+        stages = {**runs.totals, "Checking": len(source.log) if decides else 0}
+        with o.progress("displays", stages, compiles=cluster is None, last="Comparing") as advance:
+            comparison = execute_comparison(
+                plans, baseline=first, rule=rule, look=look, log=source.log, runs=runs, advance=advance,
+                show_first=o.show_first,
+            )  # fmt: skip
         save_result(save, comparison, source, reading)
     finish(comparison, out, full=full, as_json=as_json)
     beside = () if comparison.check is None else comparison.check.findings

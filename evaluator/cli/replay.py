@@ -84,7 +84,11 @@ def replay_command(
         from evaluator.comparisons.variant_runs import refuse_nothing_to_spread
 
         refuse_nothing_to_spread(chosen)
-    with kept_output(out, keeps=chosen.bootstrap > 0) as (folder, save), new_file(save_policy) as save_learned:
+    with (
+        kept_output(out, keeps=chosen.bootstrap > 0) as (folder, save),
+        new_file(save_policy) as save_learned,
+        o.workers(cluster) as executor,
+    ):
         store = None
         if folder is not None:
             from evaluator.comparisons.kept import KeptResults
@@ -92,14 +96,11 @@ def replay_command(
             store = KeptResults(folder, [description])
         source = open_log(named, reading, chosen.keeps)
         plan = plan_replay(source.log, description, chosen)
-        with (
-            o.workers(cluster) as executor,
-            o.progress(
-                "displays",
-                {"Replaying": len(plan.rounds), "Resampling": len(plan.rounds) * chosen.bootstrap},
-                compiles=cluster is None,
-            ) as advance,
-        ):
+        with o.progress(
+            "displays",
+            {"Replaying": len(plan.rounds), "Resampling": len(plan.rounds) * chosen.bootstrap},
+            compiles=cluster is None,
+        ) as advance:
             if chosen.bootstrap:
                 from evaluator.comparisons.log_places import place_of
                 from evaluator.comparisons.variant_runs import execute_in_jobs

@@ -15,7 +15,7 @@ in 12 (exponential rewards) to 80 (lognormal ones) has a larger one.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from evaluator.estimates.paired import (
     UNPAIRED,
     Contrast,
     RewardSums,
+    SumsOfFirst,
     contrast,
     difference_of_sums,
     discordant,
@@ -186,6 +187,19 @@ def find_differences(
         return FoundDifferences(_with_weighted(found, weighted, level), {}, weighted)
     shared = plans[0].options.reward == "eventual"
     bounds = [reward_bounds(plan) for plan in plans]
+    # Of the logging policy each of the others is compared with first rounds: where these begin, and their bounds.
+    first: dict[tuple[int, float, float], SumsOfFirst] = {}
+    logged = {
+        x.ctypes.data: x for plan, of in zip(plans, lived, strict=True) if plan.sampler == "logged" for x in of.rewards
+    }
+
+    def sums(rewards: Floats, upper: float, lower: float) -> RewardSums:
+        begin = rewards.ctypes.data
+        if begin not in logged or not rewards.size:
+            return sums_of(rewards, upper=upper, lower=lower)
+        if (begin, upper, lower) not in first:
+            first[begin, upper, lower] = SumsOfFirst(logged[begin], upper=upper, lower=lower)
+        return first[begin, upper, lower].of(rewards.size)
 
     def weighed(pair: tuple[int, int]) -> RealisedEvidence:
         i, j = pair
@@ -200,6 +214,7 @@ def find_differences(
             upper=bounds[i].upper,
             ordered=fixed and in_order(plans[i], plans[j]),
             shared=shared,
+            sums=sums,
         )
 
     evidence = list(in_threads(weighed, compared, jobs if rounds >= _THREADS_FROM else 1))
@@ -375,13 +390,16 @@ def weigh(
     lower: float = 0.0,
     ordered: bool,
     shared: bool,
+    sums: Callable[[Floats, float, float], RewardSums] = lambda rewards, upper, lower: sums_of(
+        rewards, upper=upper, lower=lower
+    ),
 ) -> RealisedEvidence:
     """Return what two replays' rewards say of their difference.
 
     Displays and rewards are those of the first T rounds of both, repeat by repeat, shape (T,) each; of the logging
     policy, whose rounds are the log's displays in their order, those of all its rounds. They are `ordered` where both
     decided on one display after the other, in an order that they shared, and T was fixed before any outcome; `shared`
-    where a display earns the same in both.
+    where a display earns the same in both. `sums` gives the sums of all rewards of a run within their bounds.
     """
     repeats = len(shown_a)
     width = upper - lower
@@ -392,14 +410,12 @@ def weigh(
     different = 0 if repeats == 1 else _different(shown_a, shown_b, shared=shared)
     # What a later round has not revealed yet may be a sale or a refund.
     if ordered and (shared or lower == 0.0):
-        sums = contrast(shown_a, rewards_a, shown_b, rewards_b, upper=upper, lower=lower, shared=shared)
+        one = contrast(shown_a, rewards_a, shown_b, rewards_b, upper=upper, lower=lower, shared=shared)
         kind = f"paired, {IN_ORDER if repeats == 1 else IN_ORDERS}"
-        return RealisedEvidence(sums, sums.n, different or sums.n, repeats, rounds, width, kind)
+        return RealisedEvidence(one, one.n, different or one.n, repeats, rounds, width, kind)
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
     pairs = [
-        discordant(*of, upper=upper, lower=lower)
-        if shared
-        else (sums_of(of[1], upper=upper, lower=lower), sums_of(of[3], upper=upper, lower=lower))
+        discordant(*of, upper=upper, lower=lower) if shared else (sums(of[1], upper, lower), sums(of[3], upper, lower))
         for of in each
     ]
     n = sum(int(s.n) for pair in pairs for s in pair)

@@ -219,7 +219,7 @@ class MatchingReplay:
         if kept is not None:
             return self._read_kept(batch, kept)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
-        reach = _reach(batch.delay, self._setting.window, self._waits, self._times)
+        reach = _reach(batch.delay, self._setting.window, self._waits, self._times, pending)
         pending = with_room(pending, len(batch.delay), reach=reach)
         before = int(self._progress[loop.ROUNDS])
         accepted = np.empty(len(batch.action), np.int64)
@@ -231,7 +231,8 @@ class MatchingReplay:
             rest, lived = _from(batch, seen), int(self._progress[loop.ROUNDS]) - before
             if len(rest.action):
                 seen += self._step(*self._arguments(rest, pending, accepted[lived:], choices))
-                accepted[lived:] += len(batch.action) - len(rest.action)
+                if len(rest.action) < len(batch.action):
+                    accepted[lived:] += len(batch.action) - len(rest.action)
         if choices is not None:
             self._choices.append(choices[:seen])
         self._pending = pending
@@ -256,7 +257,7 @@ class MatchingReplay:
         held = 0 if before is None else len(before.due)
         self._source = source = self._kept_source(asks, batch, kept, before)
         pending = self._pending or nothing_pending(1024, batch.vectors.shape[2])
-        reach = _reach(batch.delay, self._setting.window, self._waits, self._times)
+        reach = _reach(batch.delay, self._setting.window, self._waits, self._times, pending)
         self._pending = pending = with_room(pending, len(batch.delay), reach=reach)
         accepted, start = np.empty(len(batch.action), np.int64), int(self._progress[loop.ROUNDS])
         with blamed(self._policy, self._setting.n_actions, self._progress[loop.ROUNDS :]):
@@ -439,8 +440,9 @@ class QueueReplay:
         horizon = min(setting.horizon, n)
         accepted = np.empty(horizon, np.int64)
         waits = 0 if self._times is None else self._times.waits(horizon)
-        reach = _reach(batch.delay, setting.window, waits, self._times)
-        pending = nothing_pending(len(batch.delay), batch.vectors.shape[2], reach=reach)
+        pending = nothing_pending(0, batch.vectors.shape[2])
+        reach = _reach(batch.delay, setting.window, waits, self._times, pending)
+        pending = with_room(pending, len(batch.delay), reach=reach)
         pushes = None if self._times is None else self._times.begin(horizon, batch.vectors.shape[2])
         state = self._policy.start(setting)
         queues = loop.queues_of(action, k)
@@ -550,10 +552,17 @@ def _end_of(batch: Batch) -> Batch:
     return batch._replace(action=batch.action[:0])
 
 
-def _reach(delay: npt.NDArray[np.int64], window: int, waits: int, pushes: PushTimes | None) -> int:
-    """Return the most rounds after its display in which a conversion is ever revealed, `waits` of them for a push."""
+def _reach(
+    delay: npt.NDArray[np.int64], window: int, waits: int, pushes: PushTimes | None, pending: PendingConversions
+) -> int:
+    """Return the most rounds after its display in which a conversion is ever revealed, `waits` of them for a push.
+
+    Where the calendar reaches as far as the window, that is the window's end: the delays need not be looked at.
+    """
     if pushes is not None and pushes.clock is not None:
         return min(pushes.reach, window) + waits
+    if window + waits < len(pending.ring):
+        return window + waits
     return int(np.max(delay, where=delay <= window, initial=0)) + waits
 
 

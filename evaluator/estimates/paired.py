@@ -126,21 +126,45 @@ class RewardSums(NamedTuple):
 
 def sums_of(rewards: Floats, *, upper: float, lower: float = 0.0) -> RewardSums:
     """Return the sums of rewards of rounds in order, shape (n,), each in [`lower`, `upper`]."""
-    n = rewards.size
-    squares, sums = np.empty(n), np.zeros(1)
-    for start in range(0, n, _BLOCK):  # so that what is made on the way stays in the cache
-        x = rewards[start : start + _BLOCK] - lower
-        x /= upper - lower
-        sums_before = sums[-1]
+    return SumsOfFirst(rewards, upper=upper, lower=lower).of(rewards.size)
+
+
+class SumsOfFirst:
+    """The sums of any first ones of the rewards of rounds in order, shape (n,), each in [`lower`, `upper`].
+
+    Those of all are found in one pass; memory: 8 bytes a round.
+    """
+
+    def __init__(self, rewards: Floats, *, upper: float, lower: float = 0.0) -> None:
+        self._rewards, self._lower, self._width = rewards, lower, upper - lower
+        self._squares = np.empty(rewards.size)
+        # Sums before each block, and at the end.
+        self._before = [0.0]
+        for start in range(0, rewards.size, _BLOCK):  # so that what is made on the way stays in the cache
+            x, sums = self._block(start, start + _BLOCK)
+            predicted = 0.5 + sums
+            predicted -= x
+            predicted /= np.arange(start + 1.0, start + x.size + 1.0)
+            x -= predicted
+            np.multiply(x, x, out=self._squares[start : start + _BLOCK])
+            self._before.append(float(sums[-1]))
+
+    def _block(self, start: int, end: int) -> tuple[Floats, Floats]:
+        """Return rewards of a block, in widths of their range, and the sums of all up to each of them."""
+        x = self._rewards[start:end] - self._lower
+        x /= self._width
         sums = x.copy()
-        sums[0] += sums_before
+        sums[0] += self._before[start // _BLOCK]
         np.cumsum(sums, out=sums)
-        predicted = 0.5 + sums
-        predicted -= x
-        predicted /= np.arange(start + 1.0, start + x.size + 1.0)
-        x -= predicted
-        np.multiply(x, x, out=squares[start : start + _BLOCK])
-    return RewardSums(np.asarray(n), np.asarray(sums[-1]), np.asarray(squares.sum()))
+        return x, sums
+
+    def of(self, n: int) -> RewardSums:
+        """Return the sums of the first n rewards."""
+        blocks, rest = divmod(n, _BLOCK)
+        total = self._before[-1] if n == self._squares.size else self._before[blocks]
+        if rest and n < self._squares.size:
+            total = float(self._block(n - rest, n)[1][-1])
+        return RewardSums(np.asarray(n), np.asarray(total), np.asarray(self._squares[:n].sum()))
 
 
 def discordant(

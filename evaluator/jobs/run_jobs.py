@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import closing
 from functools import partial
@@ -26,6 +26,8 @@ from evaluator.threads import in_threads, one_blas_thread
 
 # Largest number of submissions in progress: enough for any cluster.
 AT_ONCE = 512
+# Seconds after which a wait for results asks whether any can still come.
+_PATIENCE = 5.0
 _AGAIN = "run the same command again; with an output folder it keeps its finished jobs and goes on from there."
 
 Results = tuple[Any, ...]
@@ -159,12 +161,25 @@ def _compute_on_executor(
                 coming[_submit(executor, [jobs[at] for at in part], software)] = part
             if not coming:
                 return
-            for future in wait(coming, return_when=FIRST_COMPLETED).done:
+            for future in _wait_for_some(coming, executor):
                 part = coming.pop(future)
                 yield from zip(part, _receive(future, jobs[part[0]], len(part) - 1), strict=True)
     finally:
         for future in coming:
             future.cancel()
+
+
+def _wait_for_some(coming: Collection[Future[Any]], executor: Executor) -> set[Future[Any]]:
+    """Wait for futures that are done; WorkerError where none can come, because the client of the executor has closed.
+
+    Dask leaves a future undone for ever whose result it was fetching when its scheduler ended.
+    """
+    while True:
+        closed = getattr(getattr(executor, "_client", None), "status", "") == "closed"
+        if done := wait(coming, _PATIENCE, FIRST_COMPLETED).done:
+            return done
+        if closed:
+            raise _executor_lost(CancelledError())
 
 
 def compute_jobs(jobs: Sequence[Job], software: tuple[str, ...]) -> list[Any]:

@@ -287,6 +287,8 @@ def deployment_of(asked: Mapping[str, Any], stated: Mapping[str, Any] | None = N
     """
     stated, preset = stated or {}, asked.get("deployment")
     of_preset = preset_options(preset)
+    for name in stated.keys() - set(PARTS):
+        raise ParameterError(f"The {by} says {name!r} of its deployment.", remedy=nearest(name, PARTS))
     given = {name: asked[name] for name in PARTS if asked.get(name) is not None}
     instead = PARTS[:-1] if preset else SCHEDULED if given.keys() & set(SCHEDULED) else ()
     over = {name: of for name, of in stated.items() if name not in instead}

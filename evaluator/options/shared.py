@@ -36,7 +36,7 @@ LEARN_EVERY = Option(
     default=None,
     help="When what happened reaches the policy: event (at once), 500 (rounds), 1h, or 1d@03:00 (a time of day)",
     more="Displays and events wait for the push, and the policy serves from what it had; a duration without a time of "
-    "day counts from the first display. Default: event.",
+    "day counts from the first display. Default: as the log says of its deployment, else event.",
     example="1d@03:00",
     question=TRIED,
     plural="schedules",
@@ -51,16 +51,15 @@ SCHEDULES = Option(
 )
 LEARN_LAG = Option(
     default=None,
-    help="How old the newest of what a push brings is: a duration (6h) or rounds. Default: 0",
+    help="How old the newest of what a push brings is: a duration (6h) or rounds. Default: as the log says, else 0",
     example="6h",
     panel=REPLAY,
 )
 DEPLOYMENT = Option(
     default=None,
     help="Deployment that a product has by default, as it is documented: growthbook, statsig, eppo or tensorzero",
-    more="It stands for learn_every, learn_lag, explore_first and keep_for, each of which goes before where it is "
-    "given; and it goes before what the log says of its deployment. `evaluator.options.deployment.PRESETS` has values "
-    "and sources.",
+    more="It takes the place of all that the log says of its deployment, except of what teaches; the options that are "
+    "given beside it go before it. `evaluator.options.deployment.PRESETS` has values and sources.",
     example="growthbook",
     panel=REPLAY,
 )
@@ -76,7 +75,7 @@ LEARN_FROM = Option(
 EXPLORE_FIRST = Option(
     default=None,
     help="How long actions are shown uniformly at random before the policy chooses: rounds (2000) or a duration (2d); "
-    "2d:logger for what the logging policy shows",
+    "2d:logger for what the logging policy shows. Default: as the log says of its deployment, else 0",
     more="The policy learns from these rounds, and values count them; of policies that learn, by rejection or keep.",
     example="2d",
     panel=REPLAY,
@@ -84,7 +83,7 @@ EXPLORE_FIRST = Option(
 KEEP_FOR = Option(
     default=None,
     help="Who keeps the action of the first display: a column, user, or user@7d (asked anew after 7 days). Default: "
-    "nobody",
+    "as the log says of its deployment, else nobody",
     more="Accepted or rejected whole; values count all its displays, and intervals cluster by it. Exact where the "
     "logger kept its action by the same unit, which is checked; others are refused. The log must keep the column.",
     example="user",

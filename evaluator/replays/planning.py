@@ -199,7 +199,7 @@ def plan_replay(log: Log | Basis, policy: Any, options: ReplayOptions) -> Replay
         raise ParameterError(
             f"`reward='observed'` excludes {deployment.named(*SCHEDULED)}: what is observed by the horizon is told at "
             "each event.",
-            remedy="use `reward='eventual'`, or `learn_every='event'`.",
+            remedy="use `reward='eventual'`, or `learn_every='event'` without a lag.",
         )
     pushes = plan_pushes(deployment, teacher, clock, window, horizon)
     explores, as_logger = _explores(log, deployment, options, surveyed, clock, sampler, matched, usable)

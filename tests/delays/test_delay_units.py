@@ -87,10 +87,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_report_is_the_same_in_any_unit_of_time(kind: str) -> None:
     log = shop(**KINDS[kind])  # type: ignore[arg-type]
-    joint = log.meta.observed_until is not None
-    one = study_delays(log, joint=joint, **QUICK)
+    # A mixture takes longer to fit than all the others: on one log.
+    families = LAWS if kind == "window" else LAWS[:-1]
+    asked = {**QUICK, "families": families, "joint": log.meta.observed_until is not None}
+    one = study_delays(log, **asked)
     for factor, tick in ((1000, "ms"), (1_000_000, "us")):
-        other = study_delays(rewritten(log, factor, tick), joint=joint, **QUICK)
+        other = study_delays(rewritten(log, factor, tick), **asked)
         assert printed(other) == printed(one)
         assert sentences(other.to_dict()) == sentences(one.to_dict())
         same_numbers(one, other, factor)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluator.estimates.confidence import interval_ends, mean_interval
-from evaluator.estimates.paired import REPEATED, mean_sums, repeated_intervals, sums_of
+from evaluator.estimates.paired import REPEATED, SumsOfFirst, mean_sums, repeated_intervals, sums_of
 
 
 def test_one_repeat_is_as_it_was() -> None:
@@ -16,6 +16,14 @@ def test_one_repeat_is_as_it_was() -> None:
     assert repeated_intervals([x], upper=1.0, alphas=[0.1], displays=3)[0] == mean_interval(x, upper=1.0, alpha=0.1)
     of = sums_of(x, upper=1.0)
     assert mean_sums([of]) is of
+
+
+@pytest.mark.parametrize("n", [0, 1, 65_535, 65_536, 65_537, 131_072, 150_000])
+def test_the_sums_of_first_rounds_are_those_of_these_alone(n: int) -> None:
+    rng = np.random.default_rng(4)
+    x = np.where(rng.random(150_000) < 0.1, rng.random(150_000) - 0.2, 0.0)
+    found = SumsOfFirst(x, lower=-0.2, upper=0.8).of(n)
+    assert found == sums_of(x[:n].copy(), lower=-0.2, upper=0.8)
 
 
 def test_the_same_repeat_many_times_says_no_more_and_no_less() -> None:

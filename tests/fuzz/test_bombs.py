@@ -21,10 +21,10 @@ def test_a_bomb_is_one_line(bomb: str, tmp_path: Path) -> None:
     path.write_bytes(make())
     assert path.stat().st_size < 11_000_000
     spec = write_spec(tmp_path, source={"files": path.name})
-    before, begun = forget_peak(), time.monotonic()
+    before, begun = forget_peak(), time.process_time()
     with pytest.raises(SourceError) as refused:
         load(spec)
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
     assert peak() - before < RESIDENT
     line = str(refused.value)
     assert path.name in line

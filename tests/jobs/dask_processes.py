@@ -1,4 +1,4 @@
-"""A Dask scheduler and workers as processes of this machine, each of which can be killed."""
+"""A Dask scheduler, workers, and commands whose jobs they compute: processes of this machine, which can be killed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ from typing import Self
 
 # Seconds for a process to begin: it loads Dask, on a machine that does other things beside.
 PATIENCE = 180
+# Small jobs, so that there are many.
+RUN = """
+import sys
+from evaluator.comparisons import variant_runs
+from evaluator.audits import audit_jobs
+from evaluator.delays.study import goodness, tail
+variant_runs.WORK, variant_runs.FEWEST, audit_jobs.WORK = 20_000, 2, 9_000
+goodness._OF_MIXTURES, tail._WORK = 2, 5_000
+from evaluator.cli.app import main
+main()
+"""
 
 
 class DaskProcesses:
@@ -88,3 +99,18 @@ def waited(there: object) -> None:
     while not there():  # type: ignore[operator]
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    """Start a command."""
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return what a command printed, and what it said on the way."""
+    try:
+        return process.communicate(timeout=4 * PATIENCE)
+    finally:
+        process.kill()

@@ -8,13 +8,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread, Timer
 
 import pytest
 
+from evaluator.errors import DataError, WorkerError
 from evaluator.jobs import addresses
 from evaluator.outputs.locks import undo_all
 from tests.cli.runs import evaluate
@@ -95,6 +97,53 @@ def test_tls_that_is_not_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     code, line = told_by("tls://127.0.0.1:1", monkeypatch)
     assert code == 2
     assert "Hint: set DASK_DISTRIBUTED__COMM__TLS__" in line
+
+
+class Started(ThreadPoolExecutor):
+    """Workers that have started once they `may`; it lists when they begin and when they have ended."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(1)
+        self.error, self.may, self.happened = error, Event(), list[str]()
+
+    @contextmanager
+    def __call__(self, *asked: object) -> Iterator[Executor]:
+        assert self.may.wait(60)
+        if self.error is not None:
+            raise self.error
+        self.happened.append("begun")
+        with self:
+            yield self
+        self.happened.append("ended")
+
+
+def test_workers_start_while_the_block_runs_and_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started()
+    monkeypatch.setattr(addresses, "_started", started)
+    with addresses.workers_at("tcp://head:8786", print) as executor:
+        assert started.happened == []
+        started.may.set()
+        assert executor.submit(pow, 2, 5).result() == 32
+    assert started.happened == ["begun", "ended"]
+
+
+@pytest.mark.parametrize("error", [DataError("The log is bad."), KeyboardInterrupt()])
+def test_an_error_while_workers_start_ends_them(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started()
+    monkeypatch.setattr(addresses, "_started", started)
+    Timer(0.1, started.may.set).start()
+    with pytest.raises(type(error)) as raised, addresses.workers_at("tcp://head:8786", print):
+        raise error
+    assert raised.value is error
+    assert started.happened == ["begun", "ended"]
+
+
+def test_the_first_job_raises_why_workers_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started(WorkerError("No scheduler answers."))
+    monkeypatch.setattr(addresses, "_started", started)
+    started.may.set()
+    with addresses.workers_at("tcp://head:8786", print) as executor, pytest.raises(WorkerError, match="No scheduler"):
+        executor.submit(pow, 2, 5)
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="a terminal's Ctrl-C, to a group of processes")

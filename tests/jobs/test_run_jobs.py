@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -208,6 +209,35 @@ def of_a_scheduler_without_the_package() -> RuntimeError:
 def test_what_dask_raises_is_one_line(error: BaseException, words: str) -> None:
     with pytest.raises(WorkerError, match=words):
         list(run_jobs(JOBS[:2], executor=Dask(error), together=2))
+
+
+class Closing(Executor):
+    """Ends as Dask does where its scheduler ends while a result is fetched: that future is never done."""
+
+    def __init__(self) -> None:
+        self._client = SimpleNamespace(status="running")
+        self.given: list[Future[Any]] = []
+
+    def submit(self, work: Any, /, *arguments: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if not self.given:
+            future.set_result(work(*arguments))
+        self.given.append(future)
+        return future
+
+    def close(self) -> None:
+        self._client.status = "closed"
+
+
+def test_a_result_that_a_closed_client_was_fetching_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.01)
+    executor = Closing()
+    results = run_jobs(JOBS[:2], executor=executor)
+    assert next(results) == (JOBS[0], EXPECTED[0][1])
+    executor.close()
+    with pytest.raises(WorkerError, match="The workers are gone: their scheduler ended or cannot be reached"):
+        next(results)
+    assert executor.given[1].cancelled()
 
 
 def test_other_errors_stay_what_they_are() -> None:

@@ -8,9 +8,24 @@ from evaluator.policies import names, resolve
 from tests.policies.checks import CHECKS, Check
 from tests.policies.variants import ALL
 
+# A frozen policy is asked by two loops more, which take seconds to compile. Whose functions are of a kind that another
+# policy has, too, is frozen among the proofs.
+FROZEN_LATER = (
+    "adapt-patient-bandits", "delayed-klucb", "delayed-thompson", "delayed-ucb", "discarding-klucb", "discarding-ucb",
+    "nonambiguous-linucb", "otflinucb", "patient-bandits", "qpm-d", "waitlinucb",
+)  # fmt: skip
+FREEZING = "freezing_asks_and_tells_nothing"
 
-@pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [
+        pytest.param(check, name, id=f"{title}-{name}")
+        for title, check in CHECKS.items()
+        for name in names()
+        if title != FREEZING or name not in FROZEN_LATER
+    ],
+)
 def test_contract(check: Check, name: str) -> None:
     check(resolve(name))
 

@@ -95,7 +95,18 @@ def slow(log: Log, asked: ReplayPlan, *, days: float | None = None) -> list[int]
     played, due = dict[int, int](), dict[int, list[tuple[float, Any, int, int]]]()
     lived: list[int] = []
     live = None if asked.pushes is None else asked.pushes.clock
-    at, accepted = 0, set[int]()
+    pushes = None if asked.pushes is None else dict(zip(asked.pushes.after, asked.pushes.cut, strict=True))
+    closes = asked.pushes is not None and asked.pushes.closes
+    explored = 0 if asked.explores is None else asked.explores.rounds
+    at, accepted, known = 0, set[int](), 0
+
+    def learn(r: int) -> None:
+        dispatch.shown(state, contexts[lived[r - 1]], int(action[lived[r - 1]]))
+        total = 0.0
+        for worth, vector, shown, waited in due.pop(r, []):
+            dispatch.told(state, vector, shown, waited, worth)
+            total += worth
+        dispatch.told_sum(state, total)
 
     def distance(i: int) -> int:
         if clock.kind == "wall":
@@ -114,7 +125,9 @@ def slow(log: Log, asked: ReplayPlan, *, days: float | None = None) -> list[int]
             i, at = at, at + 1
             if first[i] == i:
                 if draws[unit_of[i]] * P[action[i]] < c:
-                    chosen = dispatch.choose_possible(state, contexts[i], 3)
+                    chosen = (
+                        int(rng.random() * 3) if now <= explored else dispatch.choose_possible(state, contexts[i], 3)
+                    )
                     if chosen == action[i]:
                         found, played[i] = i, now
                         accepted.add(i)
@@ -127,16 +140,17 @@ def slow(log: Log, asked: ReplayPlan, *, days: float | None = None) -> list[int]
         if found is None:
             break
         lived.append(found)
-        dispatch.shown(state, contexts[found], int(action[found]))
         for c_ in range(*np.searchsorted(of_display, [found, found + 1])):
-            if delay[c_] <= min(window, NO_WINDOW - 1):
-                what = (float(value[c_]), contexts[found][0], int(action[found]), int(delay[c_]))
-                due.setdefault(now + int(delay[c_]), []).append(what)
-        total = 0.0
-        for worth, vector, shown, waited in due.pop(now, []):
-            dispatch.told(state, vector, shown, waited, worth)
-            total += worth
-        dispatch.told_sum(state, total)
+            if delay[c_] == NO_WINDOW:
+                continue
+            waits = int(delay[c_]) if live is None else rounds_until(live, now, int(delay[c_]))
+            if closes or waits <= min(window, NO_WINDOW - 1):
+                what = (float(value[c_]), contexts[found][0], int(action[found]), waits)
+                due.setdefault(now + waits, []).append(what)
+        cut = now if pushes is None else pushes.get(now, known)
+        for r in range(known + 1, cut + 1):
+            learn(r)
+        known = cut
     return lived
 
 
@@ -157,6 +171,11 @@ def displays(result: Any) -> list[int]:
         ("random", "user@1d", 1.0, {}),
         ("linucb", "user", None, {"window": 500}),
         ("thompson", "user", None, {"horizon": 150}),
+        ("ucb1", "user", None, {"learn_every": 60, "learn_lag": 25}),
+        ("thompson", "user@1d", 1.0, {"learn_every": "6h", "learn_lag": "3h", "explore_first": "5h"}),
+        ("delayed-ucb", "user@1d", 1.0, {"learn_every": "1d@03:00", "traffic_share": 0.4}),
+        ("thompson", "user", None, {"learn_every": "6h", "clock": "wall", "explore_first": 150}),
+        ("ucb1", "user@1d", 1.0, {"deployment": "statsig", "window": "4h"}),
     ],
 )
 def test_a_replay_is_the_slow_loop(policy: str, keep_for: str, days: float | None, options: dict[str, Any]) -> None:

@@ -262,7 +262,7 @@ def test_what_is_observed_by_the_horizon_excludes_a_schedule_be_it_asked_or_stat
         with pytest.raises(ParameterError) as refused:
             replay(log, "ucb1", reward="observed", **asked)
         assert named in str(refused.value)
-        assert "Hint: use `reward='eventual'`, or `learn_every='event'`." in str(refused.value)
+        assert "Hint: use `reward='eventual'`, or `learn_every='event'` without a lag." in str(refused.value)
     event = replay(stated, "ucb1", reward="observed", learn_every="event")
     assert event.value == replay(LOG, "ucb1", reward="observed").value
     assert replay(stated, "random", reward="observed").value == replay(LOG, "random", reward="observed").value
@@ -469,6 +469,13 @@ def test_a_log_says_how_policies_are_deployed_on_it() -> None:
     assert {name: options[name] for name in NIGHTLY} == NIGHTLY
     assert options["explore_first"] == "300"
     assert replay(stated, "ucb1", learn_every="event", explore_first=0).value == replay(LOG, "ucb1").value
+
+
+def test_what_a_log_says_of_its_deployment_is_an_option() -> None:
+    with pytest.raises(
+        ParameterError, match=r"log says 'learn_evry' of its deployment. Hint: did you mean learn_every"
+    ):
+        replay(LOG.with_meta(deployment={"learn_evry": "1d"}), "ucb1")
 
 
 @pytest.mark.parametrize("options", [{"learn_every": 300}, {"learn_every": "1d@03:00"}, {"explore_first": 500}])

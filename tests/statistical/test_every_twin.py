@@ -1,4 +1,4 @@
-"""Policies agree with their twins in every combination of the settings that the default tests cross in pairs."""
+"""What the default tests ask of some: twins in every combination of settings, and policies that are frozen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from evaluator.policies import resolve
 from tests.policies import test_odaaf, test_states, test_twins
+from tests.policies.checks import CHECKS
+from tests.policies.test_contract import FREEZING, FROZEN_LATER
 
 CROSSED = {
     f"{module.__name__.split('.')[-1]}.{name}": test
@@ -27,3 +30,8 @@ def test_pairs_leave_nothing_out_that_two_settings_show() -> None:
 @pytest.mark.parametrize(("name", "case"), [(name, case) for name, test in CROSSED.items() for case in test.rest])
 def test_they_agree(name: str, case: tuple[Any, ...]) -> None:
     CROSSED[name](*case)
+
+
+@pytest.mark.parametrize("name", FROZEN_LATER)
+def test_freezing_asks_and_tells_nothing(name: str) -> None:
+    CHECKS[FREEZING](resolve(name))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.engine.kernels.test_internals import untested
 from tests.golden.replays import RECORD, found
 
 
@@ -18,3 +19,7 @@ def test_replays_are_those_on_record() -> None:
         # Logarithms and roots differ in their last bits between mathematical libraries.
         assert value == pytest.approx(was.pop("value"), rel=1e-12), policy
         assert now[policy] == was, policy
+
+
+def test_an_untested_numba_finds_the_same_with_contexts() -> None:
+    untested(linear=["linucb"])

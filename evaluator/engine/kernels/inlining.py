@@ -13,13 +13,16 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
-from llvmlite.binding import Linkage, address_of_symbol
+from llvmlite.binding import Linkage, address_of_symbol, create_new_module_pass_manager
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
+
+# How the names of functions begin that Python calls.
+_FROM_PYTHON = "_ZN7cpython"
 
 
 class _NotOptimised(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
@@ -81,8 +84,12 @@ def _code_of(library: Any) -> Any:
     return library.alone if isinstance(library, _NotOptimised) else library._get_module_for_linking()
 
 
-class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a loop, optimised a second time in the place of its pieces, which were not optimised before."""
+class _LoopCode(JITCodeLibrary):  # type: ignore[misc]
+    """Code of a loop, optimised once with all its pieces, of which none was optimised before.
+
+    Pieces are simplified before they are copied, and the whole afterwards: then optimising it once does what optimising
+    it twice did, in half the time.
+    """
 
     _linking_libraries: Any
 
@@ -99,10 +106,25 @@ class _OptimisedTwice(JITCodeLibrary):  # type: ignore[misc]
         missing = [name for name in called if name.startswith("_Z") and address_of_symbol(name) is None]
         assert not missing, f"no code for {missing[0]}, and a call of it would end the process"
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
-        super()._optimize_final_module()
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        for function in self._final_module.functions:
+            # What takes the arguments of Python apart runs once a call: a third of the code, and of the time.
+            if function.name.startswith(_FROM_PYTHON) and not function.is_declaration:
+                function.add_function_attribute("noinline")
+                function.add_function_attribute("optnone")
+        everything, builder = self._codegen._module_pass_manager()
+        first = create_new_module_pass_manager()
+        first.add_sroa_pass()
+        first.add_simplify_cfg_pass()
+        first.add_always_inliner_pass()
+        first.add_sroa_pass()
+        first.add_simplify_cfg_pass()
+        first.add_instruction_combine_pass()
+        for passes in (first, everything):
+            passes.run(self._final_module, builder)
 
 
 class _Lower(Lower):  # type: ignore[misc]
@@ -131,7 +153,7 @@ class _LowerLoop(NativeLowering):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         """Lower a loop."""
         if state.library is None:
-            state.library = _OptimisedTwice(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library = _LoopCode(state.targetctx.codegen(), state.func_id.func_qualname)
             state.library.enable_object_caching()
         return bool(super().run_pass(state))
 

@@ -11,6 +11,7 @@ import pytest
 
 from evaluator.engine.kernels.compiling import compiled_uncached
 from evaluator.engine.kernels.intrinsics import borrowed, one_row, prefetch
+from evaluator.replays.rounds.stream import Batch
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,6 +38,26 @@ def test_compiled_code_reads_and_writes_the_lenders_arrays() -> None:
     outers = [Outer(Inner(np.zeros(1), 2.0), np.arange(100.0)) for _ in range(2)]
     found = add_up(outers[0], np.random.default_rng(1))
     assert found == add_up.py_func(outers[1], np.random.default_rng(1)) == outers[0].inner.total[0]
+
+
+class Whole(NamedTuple):
+    """A tuple of somebody else, in which one of the package lies."""
+
+    factor: float
+    batch: Batch
+
+
+@compiled_uncached
+def add_by_hand(whole: Whole) -> float:
+    factor, batch = borrowed(whole)
+    batch.value[0] += factor
+    return whole[0] * batch.value[0] + batch.delay[1]
+
+
+def test_tuples_of_others_are_taken_apart_and_those_of_the_package_know_their_fields() -> None:
+    batch = Batch(np.zeros(1, np.int32), np.zeros((1, 1, 1)), np.zeros(2, np.int64), np.arange(2), np.ones(1))
+    assert add_by_hand(Whole(2.0, batch)) == 2.0 * 3.0 + 1.0
+    assert batch.value[0] == 3.0
 
 
 def test_references_are_neither_kept_nor_dropped() -> None:
