@@ -262,9 +262,9 @@ class LogRounds:
             return first, self.delay[conversions], to_numpy(self.log.conversions["value"])[conversions]
         of, delay, value, _ = self.told
         if isinstance(displays, slice):
-            place = np.searchsorted(of, np.arange(displays.start, displays.stop + 1))
-            every = slice(place[0], place[-1])
-            return place - place[0], delay[every], value[every]
+            every = slice(*np.searchsorted(of, (displays.start, displays.stop)))
+            counts = np.bincount(of[every] - displays.start, minlength=displays.stop - displays.start)
+            return _summed(counts), delay[every], value[every]
         low = np.searchsorted(of, displays)
         counts = np.searchsorted(of, displays, side="right") - low
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
