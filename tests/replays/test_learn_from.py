@@ -156,7 +156,11 @@ def test_what_does_not_learn_is_taught_by_nothing() -> None:
     log = a_log()
     found = replay(log, "fixed:action=1", learn_from="click")
     assert found.plan["options"]["learn_from"] == "objective"
-    assert found.to_dict() == replay(log, "fixed:action=1").to_dict()
+    plain = replay(log, "fixed:action=1")
+    assert found.trajectory.equals(plain.trajectory)
+    assert (found.value, found.uplift) == (plain.value, plain.uplift)
+    (said,) = (finding.what for finding in found.findings if finding not in plain.findings)
+    assert said == "fixed does not learn, and is replayed as without `learn_from`"
     with pytest.raises(UnknownNameError, match="clik"):
         replay(log, "fixed:action=1", learn_from="clik")
 
