@@ -34,13 +34,14 @@ class DaskProcesses:
     Parameters
     ----------
     folder
-        Folder of their own.
+        Folder of their own; it is made where there is none.
     allowed_failures
         Number of workers that a job may end before it is given up.
     """
 
     def __init__(self, folder: Path, *, allowed_failures: int = 3) -> None:
         self._folder = folder
+        folder.mkdir(exist_ok=True)
         self._failures = allowed_failures
         self._all: list[subprocess.Popen[bytes]] = []
         self._port = "0"

@@ -31,9 +31,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[DaskProcesses]:
-    folder = tmp_path / "dask"
-    folder.mkdir()
-    with DaskProcesses(folder, allowed_failures=1) as processes:
+    with DaskProcesses(tmp_path / "dask", allowed_failures=1) as processes:
         yield processes
 
 

@@ -41,9 +41,7 @@ def alone(log: Path) -> tuple[str, dict[str, bytes]]:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[DaskProcesses]:
-    folder = tmp_path / "dask"
-    folder.mkdir()
-    with DaskProcesses(folder, allowed_failures=1) as processes:
+    with DaskProcesses(tmp_path / "dask", allowed_failures=1) as processes:
         yield processes
 
 
