@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from evaluator.comparisons.verdict import Candidate, Verdict
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.findings.catalogue import COMMANDS, Entry
 from evaluator.reports.command_words import use_command_words
@@ -42,6 +41,8 @@ from evaluator.reports.terminal import fit_lines, layout_of, print_document
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from evaluator.comparisons.verdict import Candidate, Verdict
 
 FULL = Layout()
 # The module and the function that build the document of each kind of result; modules are imported when needed.
@@ -117,8 +118,6 @@ def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, da
 
     The facts are given by name; the dates are those of its log in words, empty where they are not known.
     """
-    # Imported here, because a report on a terminal needs no charts.
-
     document = document_of(result, Layout(page=True, dates=dates))
     return Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
 
