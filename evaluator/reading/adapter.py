@@ -36,7 +36,8 @@ from evaluator.reading.event_rows import REWARDS, EventRules
 from evaluator.reading.frames import missing_values
 from evaluator.reading.intake import ACTION, TIME, Intake
 from evaluator.reading.join_by_id import SecondTable, repeated
-from evaluator.reading.kept_actions import (
+from evaluator.reading.labels import (
+    KEPT,
     USED,
     KeptPropensities,
     ShownActions,
@@ -45,7 +46,6 @@ from evaluator.reading.kept_actions import (
     choose_actions,
     kept_propensities,
 )
-from evaluator.reading.labels import KEPT
 from evaluator.reading.log_folders import DISPLAYS, part_name
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.outcomes import Outcomes, event_table, find_outcomes

@@ -14,12 +14,23 @@ import polars as pl
 from evaluator.errors import SourceError, UsageError, nearest
 from evaluator.log.log_tables import NO_OUTCOMES
 from evaluator.reading import drafted_columns
-from evaluator.reading.column_profile import CONVERSIONS, Look, rank_of
-from evaluator.reading.draft_lines import CHECK, GUESSED, NO_ANSWER, Ask, Draft, Line, Question, most_of
+from evaluator.reading.column_profile import (
+    CHECK,
+    CONVERSIONS,
+    GUESSED,
+    NO_ANSWER,
+    Ask,
+    Draft,
+    Line,
+    Look,
+    Question,
+    most_of,
+    rank_of,
+)
 from evaluator.reading.file_sample import FileSample, refuse_bundled, sample_file
 from evaluator.reading.roles import DISPLAY
-from evaluator.reading.spec_file import parse_spec
-from evaluator.reading.where import written_name, written_text
+from evaluator.reading.spec import parse_spec
+from evaluator.reading.spec_sections import written_name, written_text
 
 # A kind of events that can name a table of the spec.
 _NAME = re.compile(r"[A-Za-z0-9_-]+")

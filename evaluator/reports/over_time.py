@@ -21,6 +21,7 @@ from evaluator.comparisons.variants import learned_at, taught_by
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.errors import SourceError
 from evaluator.replays.plan import with_label
+from evaluator.reports.answer_charts import intervals_chart
 from evaluator.reports.chart_parts import GREY, LINES, drawable, finished
 from evaluator.reports.decision_words import (
     baseline_of,
@@ -51,7 +52,6 @@ from evaluator.reports.document import lines as text_lines
 from evaluator.reports.document import run as styled
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
 from evaluator.reports.numbers import Measured, significant_text
-from evaluator.reports.small_charts import intervals_chart
 
 TITLE = "Over time"
 KINDS = ("replay", "compare", "check")
