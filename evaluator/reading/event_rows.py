@@ -167,7 +167,7 @@ def spec_delay(given: str | int | None, tick: str, *, name: str, key: str = "att
 def ticks_of_date(spec: FileSpec, text: str) -> int | None:
     """Return a date of a spec in microseconds, read as a cell of ``display.time``; None if the text is no date.
 
-    >>> from evaluator.reading.spec_file import parse_spec
+    >>> from evaluator.reading.spec import parse_spec
     >>> data = {"name": "shop", "title": "A shop", "licence": "of the shop", "source": {"files": "log.csv"},
     ...         "time": {"unit": "datetime"}, "display": {"time": "t", "action": "ad"}, "conversion": {"time": "sold"}}
     >>> ticks_of_date(parse_spec(data, where="here"), "2024-01-31 12:00")

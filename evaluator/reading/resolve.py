@@ -110,7 +110,7 @@ def dataset_spec(dataset: str | Path) -> Spec | None:
 def _spec_at(where: LogFolder) -> Spec | None:
     if isinstance(where, ObjectFolder) or where.is_dir():
         return None
-    from evaluator.reading.spec_file import read_spec
+    from evaluator.reading.spec import read_spec
 
     return read_spec(where)
 

@@ -13,9 +13,8 @@ from evaluator.reading.adapter import read_tables
 from evaluator.reading.canonical import Reading
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.sources.databases import Databases
-from evaluator.reading.sources.files import SourceFile, Staging, find_files, staging
+from evaluator.reading.sources.files import SourceFile, Staging, find_files, find_objects, staging
 from evaluator.reading.sources.lakes import lake_paths, open_delta, open_iceberg
-from evaluator.reading.sources.objects import find_objects
 from evaluator.reading.sources.part import TablePart, unchanged
 from evaluator.reading.sources.queries import ask
 from evaluator.reading.spec import FileSpec

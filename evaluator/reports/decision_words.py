@@ -104,10 +104,9 @@ def ranked(verdict: Verdict) -> list[Candidate]:
     return sorted(verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -size(of)))
 
 
-def first_of(names: Sequence[str], most: int = 3) -> str:
-    """Return names as a list of a few, with the number of the others."""
-    more = len(names) - most
-    return ", ".join([*names[:most], *([f"{more} more"] if more > 0 else [])])
+def first_of(names: Sequence[str]) -> str:
+    """Return names as a list of three, with the number of the others."""
+    return ", ".join([*names[:3], *([f"{len(names) - 3} more"] if len(names) > 3 else [])])
 
 
 def baseline_of(verdict: Verdict) -> str:
@@ -395,8 +394,8 @@ def chance_text(chance: float) -> str:
     return "over 99.9%" if chance > 0.999 else f"{chance:.{1 if min(chance, 1.0 - chance) < 0.1 else 0}%}"
 
 
-def rule_text(verdict: Verdict, *, others: bool = True) -> str:
-    """Return the rule in words and, if wanted, its result for the other lines."""
+def rule_text(verdict: Verdict) -> str:
+    """Return the rule in words, and its result for the other lines."""
     together = f", {len(verdict.candidates)} candidates together" if len(verdict.candidates) > 1 else ""
     rest = [
         f"{verdict.name_of(one.line)}: {one.decision}"
@@ -411,6 +410,4 @@ def rule_text(verdict: Verdict, *, others: bool = True) -> str:
         level += f", {verdict.look}"
     elif verdict.candidate.uplift is not None:
         looks = ", good for one look"
-    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (
-        f" {', '.join(rest)}." if rest and others else ""
-    )
+    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (f" {', '.join(rest)}." if rest else "")

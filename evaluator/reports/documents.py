@@ -68,9 +68,9 @@ _CHARTS: dict[str, list[tuple[str, str]]] = {
         ("comparison", "curve_charts.comparison_chart"), ("differences", "interval_charts.difference_chart"),
         ("windows", "curve_charts.window_chart"), ("acceptance", "interval_charts.acceptance_chart"),
         ("guardrails", "interval_charts.guardrail_chart"), ("", "interval_charts.segment_charts"),
-        ("", "curve_charts.action_charts"), ("decision", "small_charts.decision_chart"),
-        ("gainers", "small_charts.gainers_chart"), ("gain", "small_charts.gain_chart"),
-        ("seen", "small_charts.seen_chart"),
+        ("", "curve_charts.action_charts"), ("decision", "answer_charts.decision_chart"),
+        ("gainers", "answer_charts.gainers_chart"), ("gain", "answer_charts.gain_chart"),
+        ("seen", "answer_charts.seen_chart"),
     ],
     "Audit": [
         ("audit", "interval_charts.audit_chart"), ("detectable", "interval_charts.detectable_chart"),

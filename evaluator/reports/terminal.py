@@ -180,8 +180,8 @@ def _lights(block: Lights) -> Iterator[RenderableType]:
                 yield Padding(Group(*lines), (0, 0, 0, 2), expand=False)
 
 
-def fit_lines(document: Document, console: Console, most: int = LINES) -> Document:
-    """Return a document that prints as at most `most` lines, if its answer alone does not need more.
+def fit_lines(document: Document, console: Console) -> Document:
+    """Return a document that prints as at most `LINES` lines, if its answer alone does not need more.
 
     The document is in its short form; the console is the one that will print it.
     """
@@ -193,7 +193,7 @@ def fit_lines(document: Document, console: Console, most: int = LINES) -> Docume
     def excess() -> int:
         closing = last if not omitted else _closing(last, omitted, console)
         parts = [*heights, *([] if closing is None else [_height(closing, console)])]
-        return sum(parts) + len(parts) - 1 - most
+        return sum(parts) + len(parts) - 1 - LINES
 
     for cut in _CUTS:
         for i in reversed(range(len(sections))):

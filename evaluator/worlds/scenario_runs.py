@@ -93,8 +93,8 @@ class ScenarioRuns:
         (laws, size), k = self.world.tau.shape, self.shared.n_actions
         shown = self.settings[p].dimension > 0
         return {
-            "own": live_policy_stream(self.seed, run),
-            "luck": world_stream(self.seed, run),
+            "own": random_stream(Stream.LIVE_POLICY, self.seed, run),
+            "luck": random_stream(Stream.LIVE_WORLD, self.seed, run),  # the same for every policy
             "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
             "eligible": self.eligible[p],
             "starts": None if self.parts is None else np.array([part.start for part in self.parts], np.int64),
@@ -146,16 +146,6 @@ def prepare_runs(
     return ScenarioRuns(
         policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed, pushes, explores
     )
-
-
-def world_stream(seed: int, run: int) -> np.random.Generator:
-    """Return the stream of contexts and luck of a run: the same for every policy."""
-    return random_stream(Stream.LIVE_WORLD, seed, run)
-
-
-def live_policy_stream(seed: int, run: int) -> np.random.Generator:
-    """Return the stream that a policy draws from."""
-    return random_stream(Stream.LIVE_POLICY, seed, run)
 
 
 def _explores(problem: Problem, exploration: Exploration) -> LiveExploration:

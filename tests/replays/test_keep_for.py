@@ -305,7 +305,7 @@ def test_too_few_units_are_refused_in_the_words_that_were_asked() -> None:
     shown = np.array([0, 1] * 300)
     log = build_log(time=START + 60 * np.arange(600), action=shown, propensity=P[shown], n_actions=3)
     log = log.changed(displays=log.displays.append_column("user", user))
-    with pytest.raises(ParameterError, match=r"`keep_for='user'` makes 2 clusters by user, worth 2.0 clusters"):
+    with pytest.raises(ParameterError, match=r"`keep_for='user'` makes 2 clusters, worth 2.0 clusters"):
         plan(log, "ucb1", keep_for="user")
 
 

@@ -65,7 +65,7 @@ def _sum_of_squares(n: int) -> float:
 
 def test_a_piece_leaves_no_call_in_its_loop() -> None:
     assert _sum_of_squares(4) == 14.0
-    (code,) = _sum_of_squares.inspect_llvm().values()
+    (code,) = _sum_of_squares.dispatcher.inspect_llvm().values()
     assert not re.search(r"call .*_squared", code)
     assert _squared(3.0) == 9.0
 
