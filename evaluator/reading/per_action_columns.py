@@ -100,12 +100,7 @@ class PerAction:
         return _in_order(labels, {label: f"{CODE}{n}_{i}" for i, label in enumerate(self._wide()[n])}, section, hint)
 
 
-def find_per_action(spec: FileSpec, files: Sequence[TablePart]) -> PerAction:
-    """Return the columns of a spec that say something for each action. Errors as of `_by_label`."""
-    return PerAction(_target_columns(spec, files), target_actions(spec), _vector_columns(spec, files))
-
-
-def _target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, dict[str, str]]:
+def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, dict[str, str]]:
     """Return the columns of probabilities of each policy to be evaluated. Errors as of `_by_label`."""
     if spec.target is None:
         return {}
@@ -130,7 +125,7 @@ def target_actions(spec: FileSpec) -> dict[str, str]:
     }
 
 
-def _vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
+def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
     """Return the columns of each number of the vectors, none without ``[action_set]``.
 
     Raises SpecError if no column fits, or if one is an outcome, which no policy may see.

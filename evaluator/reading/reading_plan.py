@@ -21,7 +21,7 @@ from evaluator.reading.event_rows import EventRules, event_columns, event_kinds
 from evaluator.reading.frames import Chunks, column_names, number_columns
 from evaluator.reading.options import ReadingOptions, share_of
 from evaluator.reading.outcomes import asked_window
-from evaluator.reading.per_action_columns import PerAction, find_per_action
+from evaluator.reading.per_action_columns import PerAction, target_actions, target_columns, vector_columns
 from evaluator.reading.roles import DISPLAY, kinds_of
 from evaluator.reading.row_breaches import SHOWN
 from evaluator.reading.sorting import SortedChunks, Spool
@@ -223,7 +223,7 @@ def plan_reading(
         )
     features, per_action = choose_features(spec, asked.features), None
     if spec.target is not None or spec.action_set is not None:
-        per_action = find_per_action(spec, files)
+        per_action = PerAction(target_columns(spec, files), target_actions(spec), vector_columns(spec, files))
     keep = [*asked.keep, *spec.deployment.columns]
     return ReadingPlan(
         spec=spec,

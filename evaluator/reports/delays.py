@@ -14,12 +14,11 @@ from evaluator.delays.study.fitting import narrow_components
 from evaluator.delays.study.goodness import SCALES
 from evaluator.delays.study.heterogeneity import LEVELS
 from evaluator.delays.study.joint_rate import JointStudy
-from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, between, since_words
+from evaluator.delays.study.result import FEWEST, DelayStudy, PeriodRate, between, period_words
 from evaluator.delays.study.result import words as duration
 from evaluator.delays.study.surrogates import Surrogate, SurrogateShare
 from evaluator.estimates.confidence import Interval
 from evaluator.log.delay_rows import DelayRows
-from evaluator.log.times import Periods
 from evaluator.reports.document import (
     ANSWER,
     Block,
@@ -477,17 +476,16 @@ def tail_sentence(study: DelayStudy) -> str:
 
 def drift_verdict(study: DelayStudy) -> Conclusion:
     """Return the conclusion on whether delays change along the log."""
-    drift, periods = study.drift, study.rows.periods
-    if drift is None or periods is None:
+    drift = study.drift
+    if drift is None:
         return Conclusion(study.missing["drift"], "")
     verdict = "no change shown"
     if drift.changed:
-        after = "" if drift.change_after is None else periods.label(drift.change_after, study.rows.tick_seconds)
-        named = f"{periods.name} {after}" if after.isdecimal() else after
-        verdict = f"delays change, most likely after {named}"
+        after = "" if drift.change_after is None else period_words(study.rows, drift.change_after)
+        verdict = f"delays change, most likely after {after}"
     rest = f" (p = {drift.p:.2g}; flagged without drift {drift.false_alarms:.0%} of the time)"
     if not drift.changed:
-        rest = f" (p = {drift.p:.2g}){_could_be_shown(study, drift, periods)}"
+        rest = f" (p = {drift.p:.2g}){_could_be_shown(study, drift)}"
     doubt = drift.changed and study.rows.deduplicated
     more = ["de-duplication alone can do this (see above): look at `deduplicate='all'`"] if doubt else []
     if study.newest is not None:
@@ -495,8 +493,8 @@ def drift_verdict(study: DelayStudy) -> Conclusion:
         high = f"{new.high:.2f}" if math.isfinite(new.high) else "more than 20"
         more.insert(
             0,
-            f"displays since {since_words(study.rows, new)} have delays {_times(new.ratio)} as long as those before "
-            f"({new.low:.2f} to {high} at {new.fit.confidence:.0%}), if short and long ones changed alike",
+            f"displays since {period_words(study.rows, new.since)} have delays {_times(new.ratio)} as long as those "
+            f"before ({new.low:.2f} to {high} at {new.fit.confidence:.0%}), if short and long ones changed alike",
         )
     return Conclusion(verdict, rest, tuple(more), drift.changed)
 
@@ -505,16 +503,15 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f} times" if math.isfinite(ratio) else "more than 20 times"
 
 
-def _could_be_shown(study: DelayStudy, drift: DelayDrift, periods: Periods) -> str:
+def _could_be_shown(study: DelayStudy, drift: DelayDrift) -> str:
     """Return a clause on the changes that the test finds on 4 of 5 such logs."""
     detectable = [change for change in drift.shown if change.ratio is not None]
     if not detectable:
         return ": such a log is too small to show a change, even of delays that become 20 times as long"
     changes: list[str] = []
     for change in detectable:
-        after = periods.label(change.after, study.rows.tick_seconds)
-        named = f"{periods.name} {after}" if after.isdecimal() else after
-        changes.append(f"{change.ratio:.2f} times{'' if changes else ' as long'} after {named}")
+        after = period_words(study.rows, change.after)
+        changes.append(f"{change.ratio:.2f} times{'' if changes else ' as long'} after {after}")
     worst = max(change.ratio for change in detectable if change.ratio is not None)
     share = float(study.fit(study.advice.recommended / worst))
     sizes = f"{', or '.join(changes)}, would be found on {POWER:.0%} of such logs"
