@@ -210,8 +210,8 @@ def change_chart(study: DelayStudy) -> Spec | None:
         lines.append(("corrected", CORRECTED, corrected))
     else:
         lines = [("as seen", CORRECTED, lines[0][2])]
-    named = [periods.label(period, study.rows.tick_seconds) for period in range(len(study.rates))]
-    dates = not named[0].isdecimal()
+    named = {rate.period: periods.label(rate.period, study.rows.tick_seconds) for rate in study.rates}
+    dates = not named[study.rates[0].period].isdecimal()
     values: list[Row] = [
         {"at": named[period] if dates else period, "rate": rate, "of": name, "colour": colour,
          "told": f"{periods.name} {named[period]}, {name}: {rate:.2%}"}

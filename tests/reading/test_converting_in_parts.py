@@ -86,7 +86,7 @@ SECTIONS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(ROW, min_size=12, max_size=70), st.lists(st.integers(1, 69), min_size=1, max_size=4), st.booleans(),
     SECTIONS, st.sampled_from([{}, {"keep": ["city", "age"]}, {"actions": "top:2"}]), st.integers(6, 20),

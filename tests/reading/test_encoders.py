@@ -134,7 +134,7 @@ ROWS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, st.sampled_from(ENCODINGS[:-1]), st.booleans())
 def test_whatever_the_rows_say(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], features: str | None, intercept: bool

@@ -125,7 +125,7 @@ SOUND = st.tuples(
 LEAVE_OUT = {"on_error": "quarantine", "quarantine_at_most": 1.0}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(DISPLAY, max_size=14),
     st.booleans(),
