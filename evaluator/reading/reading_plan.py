@@ -15,7 +15,7 @@ from evaluator.errors import UsageError
 from evaluator.log import Log
 from evaluator.log.column import CROSS, LIKE_USERS, like_users, parts_of
 from evaluator.log.schema import OWN_COLUMNS, kept_columns
-from evaluator.reading.cells import Kind, merged_kinds
+from evaluator.reading.cells import Kind, ZonesSeen, merged_kinds
 from evaluator.reading.contexts import Features, choose_features
 from evaluator.reading.event_rows import EventRules, event_columns, event_kinds
 from evaluator.reading.frames import Chunks, column_names, number_columns
@@ -30,7 +30,6 @@ from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.spec_sections import ORDER, Time
 from evaluator.reading.vw.decision_frames import FORMATS, has_times
-from evaluator.reading.zones import ZonesSeen
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000

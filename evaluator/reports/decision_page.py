@@ -266,7 +266,7 @@ def _intervals(comparison: Comparison, verdict: Verdict, layout: doc.Layout) -> 
 def draw_interval(of: Interval, axis: tuple[float, float], limit: float | None, layout: doc.Layout) -> str:
     """Return an interval as characters on a scale, with 0 and the limit of the rule, where that is another.
 
-    >>> draw_interval(Interval(2.0, 1.0, 3.0, 9, 0.95, "known"), (-1.0, 4.0), 0.5, Layout(width=80, ascii=True))
+    >>> draw_interval(Interval(2.0, 1.0, 3.0, 9, 0.95, "known"), (-1.0, 4.0), 0.5, doc.Layout(width=80, ascii=True))
     '...|.:====o===...'
     """
     dot, line, middle, zero, rule = ".=o|:" if layout.ascii else "·━●│┊"
