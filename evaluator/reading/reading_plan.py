@@ -14,13 +14,13 @@ import polars as pl
 from evaluator.errors import UsageError
 from evaluator.log.column import CROSS, LIKE_USERS, like_users, uncrossed
 from evaluator.log.schema import OWN_COLUMNS
-from evaluator.reading.cells import Kind, merged_kinds
+from evaluator.reading.cells import Kind, ZonesSeen, merged_kinds
 from evaluator.reading.contexts import Features, choose_features
 from evaluator.reading.event_rows import EventRules, event_columns, event_kinds
 from evaluator.reading.frames import Chunks, column_names, number_columns
 from evaluator.reading.options import ReadingOptions, share_of
 from evaluator.reading.outcomes import asked_window
-from evaluator.reading.per_action_columns import PerAction, find_per_action
+from evaluator.reading.per_action_columns import PerAction, target_actions, target_columns, vector_columns
 from evaluator.reading.roles import DISPLAY, kinds_of
 from evaluator.reading.row_breaches import SHOWN
 from evaluator.reading.sorting import SortedChunks, Spool
@@ -29,7 +29,6 @@ from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.spec_sections import ORDER, Time
 from evaluator.reading.vw.decision_frames import FORMATS, has_times
-from evaluator.reading.zones import ZonesSeen
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000
@@ -222,7 +221,7 @@ def plan_reading(
         )
     features, per_action = choose_features(spec, asked.features), None
     if spec.target is not None or spec.action_set is not None:
-        per_action = find_per_action(spec, files)
+        per_action = PerAction(target_columns(spec, files), target_actions(spec), vector_columns(spec, files))
     keep = [*asked.keep, *spec.deployment.columns]
     return ReadingPlan(
         spec=spec,

@@ -152,7 +152,7 @@ def read(
     dataset
         Name of the dataset, as in `evaluator.datasets.load`.
     into, contexts, advance, jobs
-        Destination and extent of reading, as in `evaluator.reading.spec_tables.read_spec_tables`.
+        Destination and extent of reading, as in `evaluator.reading.spec_tables.read_file_spec`.
     **options
         See below.
     """

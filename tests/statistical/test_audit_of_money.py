@@ -16,7 +16,7 @@ import evaluator
 from evaluator.audits.result import Audit
 from evaluator.datasets import load
 from evaluator.worlds import estimand
-from evaluator.worlds.estimand import MoneyClaim
+from evaluator.worlds.live_policy import MoneyClaim
 from tests.audits.test_truth import truth_of
 from tests.shops import World, make_shop
 
