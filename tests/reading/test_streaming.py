@@ -91,7 +91,7 @@ def outcome(how: Any) -> Any:
     return [str(tables), done.log.meta]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(CELLS, max_size=25), st.booleans(), SECTIONS, OPTIONS, st.integers(1, 9), st.integers(1, 9))
 def test_any_chunk_size_gives_the_same(
     tmp_path_factory: pytest.TempPathFactory,

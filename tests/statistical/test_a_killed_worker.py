@@ -18,10 +18,10 @@ pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 
 # Sixteen variants of four policies, and their replays on resampled logs.
 POLICIES = [f"{name}:alpha={alpha}" for name in ("otflinucb", "linucb") for alpha in range(1, 4)] + ["ucb1", "random"]
-STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "-w", "50,none", "--bootstrap", "50")
-# Fifty twins; sixty bootstraps of mixtures.
-AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "50")
-DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "59")
+STUDY = ("compare", *(word for policy in POLICIES for word in ("-p", policy)), "-w", "50,none", "--bootstrap", "30")
+# Thirty twins; forty bootstraps of mixtures.
+AUDIT = ("audit", "-p", "linucb,delayed-klucb,random", "-w", "50", "--twins", "30")
+DELAYS = ("delays", "--families", "lognormal,lognormal-mixture-2", "--bootstrap", "39")
 
 
 @pytest.fixture(scope="module")
