@@ -356,6 +356,8 @@ class _ResampledRun:
             explores=plan.explores,
             keeps=plan.keeps,
         )
+        # As narrow as the log's numbers allow: there are millions of them.
+        self._number: npt.DTypeLike = np.int32 if len(plan.log) < 2**31 else np.int64
         self._displays: list[Numbers] = []
         self._accepted = 0
         self._queued = np.zeros(setting.n_actions, np.int64)
@@ -388,7 +390,7 @@ class _ResampledRun:
 
     def follow(self, displays: Numbers) -> None:
         """Take the next displays, which have these numbers in the log, for rounds."""
-        self._displays.append(displays)
+        self._displays.append(displays.astype(self._number))
         self._accepted += len(displays)
 
     def as_logger(self, piece: LogPiece, drawn: Numbers, uniform: Floats) -> npt.NDArray[np.int32] | None:
@@ -420,12 +422,12 @@ class _ResampledRun:
                 accepted = displays[self._replaying.read(0, batch, as_logger)]
             else:
                 accepted = self._replaying.read(0, batch, kept=self.plan.kept.of(displays, batch.action, unit))
-            self._displays.append(accepted)
+            self._displays.append(accepted.astype(self._number))
             self._accepted += len(accepted)
 
     def values(self) -> tuple[float, float]:
         """Return the mean reward of the first T rounds, and of those that are compared."""
-        shown = np.concatenate(self._displays) if self._displays else np.zeros(0, np.int64)
+        shown = np.concatenate([np.zeros(0, self._number), *self._displays])
         if isinstance(self._replaying, QueueReplay):
             shown = shown[self._replaying.result().displays]
             self._accepted = len(shown)
