@@ -22,9 +22,8 @@ import pyarrow as pa
 from evaluator.errors import LogError
 from evaluator.log import Log, PropensityKind
 from evaluator.log.eligible import Bits, as_one, members, packed, sizes, width
-from evaluator.log.encoder import ContextEncoder
 from evaluator.log.fingerprint import content_hash
-from evaluator.log.log_tables import CONVERSION, EventKind, LogMeta, mark_kind
+from evaluator.log.log_tables import CONVERSION, LogMeta, mark_kind
 from evaluator.log.schema import ACTION_SET, BATCH, ELIGIBLE, POSITION, uneven_lists
 from evaluator.log.schema import COST as OWN_COST
 from evaluator.log.schema import WEIGHT as OWN_WEIGHT
@@ -83,7 +82,7 @@ def read_tables(
 ) -> Reading:
     """Return the log in some tables, whatever holds them.
 
-    Arguments are as of `evaluator.reading.spec_tables.read_spec_tables`. `others` are the tables of events and targets
+    Arguments are as of `evaluator.reading.spec_tables.read_file_spec`. `others` are the tables of events and targets
     by the spec's name, `of_sets` those of the calendar or the candidates. With several `jobs`, threads write the log in
     parts, where all displays stay.
     """
@@ -231,18 +230,32 @@ def _finish(
         "events": every,
         "actions": pa.table({"action": pa.array(range(k), pa.int32()), "label": pa.array(kept.labels, pa.string())}),
     }
-    meta = _log_meta(
-        spec,
+    notes = (
+        *spec.notes,
+        *_design_note(spec),
+        *plan.notes,
+        *(note for table in seconds.values() for note in table.notes),
+        *of_events,
+        *filter(None, [passed_over, left_out_note(breaches, by_outcome)]),
+        *kept.propensities.notes,
+    )
+    meta = LogMeta(
+        name=spec.name,
+        tick=spec.tick,
+        observed_until=kinds[0].observed_until,
+        attribution_window=kinds[0].attribution_window,
+        propensity=kept.propensities.kind,
+        reward_max=kinds[0].value_max,
+        reward_min=kinds[0].value_min,
+        objective=spec.log.objective,
+        sampling_rate=spec.log.sampling_rate,
+        kept_share=kept.propensities.kept_share,
         counts=counts,
-        kinds=kinds,
-        notes=[
-            *plan.notes,
-            *(note for table in seconds.values() for note in table.notes),
-            *of_events,
-            *filter(None, [passed_over, left_out_note(breaches, by_outcome)]),
-        ],
-        propensities=kept.propensities,
+        notes=notes,
         encoder=None if vectors is None else vectors.encoder(lambda column: missing_values(spec.source, column)),
+        outcomes=tuple(kinds[1:]),
+        timezone=spec.time.zone_of(spec.display.time) if spec.time.unit == "datetime" else None,
+        deployment=spec.deployment.asked,
     )
     quarantine = pl.concat([b.table() for b in breaches]).to_arrow()
     if into is None:
@@ -296,41 +309,6 @@ def _design_note(spec: FileSpec) -> list[str]:
     each = [f"{label} {p:g}" for label, p in design.items()] if isinstance(design, dict) else [f"{design:g} each"]
     more = f" and {len(each) - 8} more" if len(each) > 8 else ""
     return [f"Propensities are those that the spec states, by design: {', '.join(each[:8])}{more}."]
-
-
-def _log_meta(
-    spec: FileSpec,
-    *,
-    counts: Mapping[str, float],
-    kinds: Sequence[EventKind],
-    notes: Sequence[str] = (),
-    propensities: KeptPropensities,
-    encoder: ContextEncoder | None = None,
-) -> LogMeta:
-    """Return the metadata of a log read by `spec`.
-
-    The conversions are first among the `kinds`, which say how long they were followed. `encoder` says how context
-    columns became vectors, None for a log without.
-    """
-    notes = [*spec.notes, *_design_note(spec), *notes, *propensities.notes]
-    return LogMeta(
-        name=spec.name,
-        tick=spec.tick,
-        observed_until=kinds[0].observed_until,
-        attribution_window=kinds[0].attribution_window,
-        propensity=propensities.kind,
-        reward_max=kinds[0].value_max,
-        reward_min=kinds[0].value_min,
-        objective=spec.log.objective,
-        sampling_rate=spec.log.sampling_rate,
-        kept_share=propensities.kept_share,
-        counts=dict(counts),
-        notes=tuple(notes),
-        encoder=encoder,
-        outcomes=tuple(kinds[1:]),
-        timezone=spec.time.zone_of(spec.display.time) if spec.time.unit == "datetime" else None,
-        deployment=spec.deployment.asked,
-    )
 
 
 @dataclass(frozen=True)
@@ -540,9 +518,9 @@ class DisplayBatches:
             found = source.kept(sets, kept.new_action, len(kept.labels))
             batch[ELIGIBLE] = packed(found.bits)
             if uniform:
-                batch["propensity"] = 1.0 / (
-                    sizes(found.bits) if kept.propensities.kind == "uniform" else _whole(source, sets, kept)
-                )
+                # Of the actions that were eligible, kept or not, unless the propensities are those of the kept ones.
+                bits = found.bits if kept.propensities.kind == "uniform" else _every(source, sets, kept)
+                batch["propensity"] = 1.0 / sizes(bits)
             if kept.designed is not None:
                 batch["propensity"] = _among(kept.designed, source, sets, kept, columns[ACTION])
             if found.vectors is not None:
@@ -559,11 +537,6 @@ class DisplayBatches:
             batch[ACTION_SET] = vectors
         batch |= {n.removeprefix(KEPT): array for n, array in columns.items() if n.startswith(KEPT)}
         return batch | targets
-
-
-def _whole(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> npt.NDArray[np.int64]:
-    """Return how many actions were eligible at each display, kept or not, shape (n,)."""
-    return sizes(_every(source, sets, kept))
 
 
 def _every(source: SetSource, sets: pl.Series, kept: KeptDisplays) -> Bits:

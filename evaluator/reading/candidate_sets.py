@@ -17,7 +17,7 @@ from evaluator.errors import SpecError
 from evaluator.log.breaches import SUM_TOLERANCE
 from evaluator.log.eligible import Bits, bits_of, blocks, width
 from evaluator.log.encoder import value_text
-from evaluator.reading.cells import Kind
+from evaluator.reading.cells import Kind, ZonesSeen
 from evaluator.reading.event_rows import no_such_time, ticks_of_date, zone_of_date
 from evaluator.reading.frames import Chunks
 from evaluator.reading.labels import Labels, coded, value_texts
@@ -27,7 +27,6 @@ from evaluator.reading.row_rules import check_cells, check_roles, read_sound
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.vw.decision_frames import FORMATS
-from evaluator.reading.zones import ZonesSeen
 
 _REPAIR = CANDIDATE["propensity"].rules[0].repair
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from evaluator.errors import UsageError
 from evaluator.input_files import Value, toml_comment, toml_key, toml_value
 from evaluator.reading.cells import TRUTHS
 from evaluator.reading.roles import DISPLAY, EVENT, Role
-from evaluator.reading.time_guesses import Guess, guesses_of
+from evaluator.reading.row_rules import Guess, guesses_of
 
 # Words that name a role, the likeliest first where their order matters.
 _ACTIONS, _VALUES = DISPLAY["action"].words, EVENT["value"].words

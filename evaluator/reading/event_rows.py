@@ -10,13 +10,12 @@ import polars as pl
 
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log.log_tables import EventKind
-from evaluator.reading.cells import Cells, Kind, parse
+from evaluator.reading.cells import Cell, Cells, Kind, ZonedCells, first_of_each, parse
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import BEYOND, EVENT, kinds_of
 from evaluator.reading.row_breaches import CheckedRows
 from evaluator.reading.spec import Conversion, FileSpec
 from evaluator.reading.spec_sections import Time
-from evaluator.reading.zones import Cell, ZonedCells, first_of_each
 from evaluator.units import ROUND, SECONDS, duration_ticks
 
 REWARDS = "conversion"

@@ -20,10 +20,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from evaluator.escape import shortened
 from evaluator.log.encoder import value_text
-from evaluator.reading.cells import Kind
+from evaluator.reading.cells import Kind, why_no_format, why_no_zone
 from evaluator.reading.roles import CALENDAR, CANDIDATE, TARGETS, VECTORS, Role
 from evaluator.reading.text import known_encoding
-from evaluator.reading.zones import why_no_format, why_no_zone
 from evaluator.store_addresses import refuse_secret_keys, without_secret
 
 Name = Annotated[str, Field(min_length=1)]

@@ -21,6 +21,7 @@ from evaluator.comparisons.variants import learned_at, taught_by
 from evaluator.comparisons.verdict import Candidate, Decision, Verdict
 from evaluator.errors import SourceError
 from evaluator.replays.plan import with_label
+from evaluator.reports import document as doc
 from evaluator.reports.answer_charts import intervals_chart
 from evaluator.reports.chart_parts import GREY, LINES, drawable, finished
 from evaluator.reports.decision_words import (
@@ -32,24 +33,6 @@ from evaluator.reports.decision_words import (
     rule_words,
     short_name,
 )
-from evaluator.reports.document import (
-    Block,
-    Cell,
-    Chapter,
-    Column,
-    Section,
-    Spec,
-    VerdictBlock,
-    column,
-    grid,
-    listed,
-    paragraph,
-    section,
-    words,
-)
-from evaluator.reports.document import Run as Styled
-from evaluator.reports.document import lines as text_lines
-from evaluator.reports.document import run as styled
 from evaluator.reports.manifest import AGAIN, MANIFEST, LogDates, log_dates, read_json
 from evaluator.reports.numbers import Measured, significant_text
 
@@ -81,11 +64,11 @@ _DOES: dict[Decision, str] = {"ship": "ships", "wait": "waits", "don't": "is not
 class Chapters(NamedTuple):
     """Chapters of a page in their order, and a line on each run that is in no study while others of its kind are."""
 
-    chapters: list[Chapter]
+    chapters: list[doc.Chapter]
     left: list[str]
 
 
-def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapters:
+def order_by_time(folders: Sequence[Path], chapters: Sequence[doc.Chapter]) -> Chapters:
     """Return the chapters of a page, after a chapter on each study of the same question on logs of different dates.
 
     SourceError if the manifest or the result of a folder cannot be read, or is not what a command writes.
@@ -116,11 +99,11 @@ def order_by_time(folders: Sequence[Path], chapters: Sequence[Chapter]) -> Chapt
     return Chapters([first, *dated, *rest], left)
 
 
-def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
+def _chapter(studies: Sequence[Study], left: Sequence[str]) -> doc.Chapter:
     checked = {_log_of(run): run for study in studies if study.kind == "check" for run in study.runs}
-    joint: list[Section] = []
-    sections: list[Section] = []
-    charts: dict[str, Spec] = {}
+    joint: list[doc.Section] = []
+    sections: list[doc.Section] = []
+    charts: dict[str, doc.Spec] = {}
     for i, study in enumerate(studies):
         if blocks := [] if joint else verdicts_of(study):
             for part, drawn in joint_sections(study, blocks):
@@ -136,20 +119,20 @@ def _chapter(studies: Sequence[Study], left: Sequence[str]) -> Chapter:
             drawn = _known({f"{what} {i + 1}": moved_chart(study, lines, what) for what in kinds})
         sections[-1] = replace(sections[-1], charts=tuple(drawn))
         charts |= drawn
-    head = section("", paragraph(_head(studies)))
+    head = doc.section("", doc.paragraph(_head(studies)))
     if joint:
-        fold = words(
-            Styled("All runs in numbers", bold=True), Styled(" values, differences and checks by date", dim=True)
+        fold = doc.words(
+            doc.Run("All runs in numbers", bold=True), doc.Run(" values, differences and checks by date", dim=True)
         )
         sections = [*joint, *(replace(part, fold=fold) for part in (head, *sections))]
     else:
         sections = [head, *sections]
     if left:
-        sections.append(listed("Not in this order", left))
-    return Chapter("over time", TITLE, tuple(sections), charts)
+        sections.append(doc.listed("Not in this order", left))
+    return doc.Chapter("over time", TITLE, tuple(sections), charts)
 
 
-def _known(charts: Mapping[str, Spec | None]) -> dict[str, Spec]:
+def _known(charts: Mapping[str, doc.Spec | None]) -> dict[str, doc.Spec]:
     return {name: chart for name, chart in charts.items() if chart is not None}
 
 
@@ -162,25 +145,25 @@ def _head(studies: Sequence[Study]) -> str:
     return sentences
 
 
-def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> Section:
+def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> doc.Section:
     """Return the table of a study of replays or comparisons, with a note on how to read it."""
     several = len(lines) > 1
     guarded = any(point.guardrails for line in lines for point in line.points)
     decisions = [_decisions(run.chapter) for run in study.runs]
     decided = any(decisions)
     level = f"{lines[0].level:.0%}"
-    columns: list[Column] = [
-        column("log", "whole"),
-        *([column("policy", "whole")] if several else []),
-        column("displays", "number"),
-        column(text_lines("value", level), "number"),
-        column(text_lines(lines[0].against, level), "number"),
-        *([column("guardrails")] if guarded else []),
-        *([column("verdict", "whole")] if decided else []),
-        column("checks"),
-        column("run", "whole"),
+    columns: list[doc.Column] = [
+        doc.column("log", "whole"),
+        *([doc.column("policy", "whole")] if several else []),
+        doc.column("displays", "number"),
+        doc.column(doc.lines("value", level), "number"),
+        doc.column(doc.lines(lines[0].against, level), "number"),
+        *([doc.column("guardrails")] if guarded else []),
+        *([doc.column("verdict", "whole")] if decided else []),
+        doc.column("checks"),
+        doc.column("run", "whole"),
     ]
-    rows: list[list[Cell]] = []
+    rows: list[list[doc.Cell]] = []
     for i, run in enumerate(study.runs):
         for j, line in enumerate(lines):
             point, first = line.points[i], line is lines[0]
@@ -199,12 +182,12 @@ def _values(study: Study, lines: Sequence[Line], checked: Mapping[Any, Run]) -> 
             )
     overlap = _overlap(study)
     below = [_how_to_read(study, lines), *([overlap] if overlap else [])]
-    return section(study.title, grid(columns, rows), *map(paragraph, below))
+    return doc.section(study.title, doc.grid(columns, rows), *map(doc.paragraph, below))
 
 
-def _decisions(chapter: Chapter) -> dict[int, str]:
+def _decisions(chapter: doc.Chapter) -> dict[int, str]:
     """Return the decision (ship, wait or don't) on each variant for which the chapter has a verdict, by its number."""
-    blocks = [block for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock)]
+    blocks = [block for part in chapter.sections for block in part.blocks if isinstance(block, doc.VerdictBlock)]
     return {one.line.variant: one.decision for block in blocks for one in block.verdict.candidates}
 
 
@@ -227,22 +210,22 @@ def _overlap(study: Study) -> str:
     return f"{shared} of the logs begin{'s' * (shared == 1)} before the one above ends: what they share, runs share."
 
 
-def _checks(study: Study) -> Section:
+def _checks(study: Study) -> doc.Section:
     """Return the table of a study of checks."""
     rows = [
         [run.when.days, f"{run.displays:,}", "yes" if run.result["fit"] else "no", _verdicts(run), run.name]
         for run in study.runs
     ]
     columns = [
-        column("log", "whole"), column("displays", "number"), column("fit for replay"), column("checks"),
-        column("run", "whole"),
+        doc.column("log", "whole"), doc.column("displays", "number"), doc.column("fit for replay"),
+        doc.column("checks"), doc.column("run", "whole"),
     ]  # fmt: skip
-    blocks: list[Block] = [grid(columns, rows)]
+    blocks: list[doc.Block] = [doc.grid(columns, rows)]
     worse, better = _moved(study.runs[-2], study.runs[-1])
     for names, what in ((worse, "Worse"), (better, "Better")):
         if names:
-            blocks.append(paragraph(f"{what} on the latest log than on the one before: {', '.join(names)}."))
-    return section(study.title, *blocks)
+            blocks.append(doc.paragraph(f"{what} on the latest log than on the one before: {', '.join(names)}."))
+    return doc.section(study.title, *blocks)
 
 
 def _moved(before: Run, after: Run) -> tuple[list[str], list[str]]:
@@ -272,7 +255,7 @@ def _log_of(run: Run) -> tuple[Any, ...]:
     return run.source["dataset"], run.source["fingerprint"], run.when
 
 
-def _interval(interval: Mapping[str, Any] | None, *, sign: bool = False) -> Cell:
+def _interval(interval: Mapping[str, Any] | None, *, sign: bool = False) -> doc.Cell:
     if interval is None or interval["estimate"] is None:
         return "none"
     estimate, low, high = interval["estimate"], interval["low"], interval["high"]
@@ -281,7 +264,7 @@ def _interval(interval: Mapping[str, Any] | None, *, sign: bool = False) -> Cell
     return Measured(estimate, low, high, "below", sign)
 
 
-def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "difference"]) -> Spec | None:
+def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "difference"]) -> doc.Spec | None:
     """Return a chart of values, or of differences to the baseline, by the dates of the logs; None without any."""
     plotted = [line for line in lines if what == "value" or not line.is_baseline]
     few = plotted[:_MOST]
@@ -334,7 +317,7 @@ def moved_chart(study: Study, lines: Sequence[Line], what: Literal["value", "dif
     return finished(alt.layer(*layers), title, subtitle, height=_HEIGHT)
 
 
-def check_chart(study: Study) -> Spec | None:
+def check_chart(study: Study) -> doc.Spec | None:
     """Return a chart of the verdicts of checks that failed or warned on a log; None if no check did."""
     verdicts: dict[str, list[str]] = {}
     for run in study.runs:
@@ -374,7 +357,7 @@ class Run(NamedTuple):
     """
 
     name: str
-    chapter: Chapter
+    chapter: doc.Chapter
     result: dict[str, Any]
     asked: dict[str, Any]
     source: dict[str, Any]
@@ -420,7 +403,7 @@ class Sorted(NamedTuple):
     left: list[str]
 
 
-def read_run(folder: Path, chapter: Chapter) -> Run | None:
+def read_run(folder: Path, chapter: doc.Chapter) -> Run | None:
     """Return the run in a folder; None for a kind of result that is not drawn over time.
 
     SourceError if manifest or result cannot be read, or are not as a command wrote them.
@@ -556,19 +539,21 @@ def _guardrails(result: Mapping[str, Any]) -> str:
     return ", ".join(f"{answer['guardrail']}: {answer['answer']}" for answer in result["guardrails"])
 
 
-def verdict_of(chapter: Chapter) -> VerdictBlock | None:
+def verdict_of(chapter: doc.Chapter) -> doc.VerdictBlock | None:
     """Return the verdict of a chapter with what the page says of it; None without one."""
-    blocks = (block for part in chapter.sections for block in part.blocks if isinstance(block, VerdictBlock))
+    blocks = (block for part in chapter.sections for block in part.blocks if isinstance(block, doc.VerdictBlock))
     return next((block for block in blocks if block.part == "decision"), None)
 
 
-def verdicts_of(study: Study) -> list[VerdictBlock]:
+def verdicts_of(study: Study) -> list[doc.VerdictBlock]:
     """Return the verdict of each run of a study; none unless all runs have one."""
     blocks = [block for one in study.runs if (block := verdict_of(one.chapter)) is not None]
     return blocks if study.kind == "compare" and len(blocks) == len(study.runs) else []
 
 
-def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tuple[Section, dict[str, Spec]]]:
+def joint_sections(
+    study: Study, blocks: Sequence[doc.VerdictBlock]
+) -> Iterator[tuple[doc.Section, dict[str, doc.Spec]]]:
     """Yield the latest verdict, what all runs say, a small chart a candidate, and what changed, each with its charts.
 
     Runs and their verdicts stand in one order, the oldest log first.
@@ -576,10 +561,13 @@ def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tup
     runs, latest = study.runs, blocks[-1]
     first, last = min(one.when.first for one in runs), max(one.when.last for one in runs)
     which = (str(runs[0].source["dataset"]), LogDates(first, last).spoken, f"{len(runs)} runs")
-    base = styled(baseline_of(latest.verdict), "bold")
-    yield section("", paragraph(styled(" · ".join(which), "dim"), styled(" · compared with ", "dim"), base)), {}
-    yield section("", latest), {}
-    yield section("", paragraph(f"This is the latest run ({runs[-1].when.spoken}). {_together(blocks)}")), {}
+    base = doc.run(baseline_of(latest.verdict), "bold")
+    yield (
+        doc.section("", doc.paragraph(doc.run(" · ".join(which), "dim"), doc.run(" · compared with ", "dim"), base)),
+        {},
+    )
+    yield doc.section("", latest), {}
+    yield doc.section("", doc.paragraph(f"This is the latest run ({runs[-1].when.spoken}). {_together(blocks)}")), {}
     verdicts = [block.verdict for block in blocks]
     shown = ranked(latest.verdict)[:_MOST_CHARTS]
     for number, of in enumerate(shown, start=1):
@@ -589,20 +577,20 @@ def joint_sections(study: Study, blocks: Sequence[VerdictBlock]) -> Iterator[tup
             if number == 1 and len(runs) > MOST_RUNS:
                 about += f"; the last {MOST_RUNS} of {len(runs)} runs"
             title = latest.verdict.name_of(of.line)
-            part = section(title, paragraph(about, style="dim"), half=True)
+            part = doc.section(title, doc.paragraph(about, style="dim"), half=True)
             yield replace(part, charts=(name,)), {name: chart}
     changes = [*_changes(study, verdicts)] or ["No verdict changed from run to run."]
     left = len(latest.verdict.candidates) - len(shown)
     if left:
         changes.append(f"{counted_word(left).capitalize()} more candidates are in the table of all runs, below.")
-    yield replace(listed("What changed from run to run", changes), half=True), {}
+    yield replace(doc.listed("What changed from run to run", changes), half=True), {}
 
 
 def _of_variant(verdict: Verdict, variant: int) -> Candidate | None:
     return next((of for of in verdict.candidates if of.line.variant == variant), None)
 
 
-def _together(blocks: Sequence[VerdictBlock]) -> str:
+def _together(blocks: Sequence[doc.VerdictBlock]) -> str:
     """Return what all runs say of the latest headline's candidate, and what that promises."""
     latest = blocks[-1].verdict
     found = [of for block in blocks if (of := _of_variant(block.verdict, latest.variant)) is not None]
@@ -632,7 +620,7 @@ def _changes(study: Study, verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield f"{_short(later)}: {after.name_of(of.line)} was {was.decision}, now {of.decision}{why}."
 
 
-def _chart(study: Study, verdicts: Sequence[Verdict], of: Candidate) -> Spec | None:
+def _chart(study: Study, verdicts: Sequence[Verdict], of: Candidate) -> doc.Spec | None:
     """Return the differences of a candidate in the latest runs, on one scale with those of the other candidates."""
     pairs = list(zip(study.runs, verdicts, strict=True))[-MOST_RUNS:]
     ends = [

@@ -131,8 +131,8 @@ def prepare_runs(
     shared = Setting(
         n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf, playable=playable
     )
-    if shared.among:
-        _refuse_without_answer(problem, policies)
+    for policy in policies if shared.among else ():
+        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)
     pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
     explores = None if exploration is None else _explores(problem, exploration)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
@@ -272,8 +272,3 @@ def _eligible(parts: list[Part] | None, setting: Setting) -> EligibleActions | N
         return None
     vectors = np.zeros((1, max(setting.rows, 1), setting.dimension))
     return stated_actions(_there(parts, setting.n_actions), vectors)[1]
-
-
-def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:
-    for policy in policies:
-        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)

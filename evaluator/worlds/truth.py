@@ -84,7 +84,7 @@ class LogTruth:
     rates: Floats
     values: Floats  # (V,) of a conversion, equally likely; with `money` those of a sale of any action, before refunds
     laws: DelayLaws
-    cdf: DelayCDF  # of all actions together; in a truth made for one law (`evaluator.worlds.estimand`) of that one
+    cdf: DelayCDF  # of all actions together; in a truth made for one law (`evaluator.worlds.live_policy`) of that one
     money: TwinMoney | None = None  # values by action, refunds, other kinds, costs; None where the log has none of them
     # The log's table of actions, metadata of the twins, and sentences that say what the truth is.
     actions: pa.Table

@@ -283,10 +283,6 @@ def staging(within: Path | None) -> Iterator[Staging]:
         yield Staging(stack, within)
 
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
 @dataclass(frozen=True)
 class ObjectPart(TablePart):
     """An object whose columns have types, so that only the wanted columns are fetched."""
