@@ -183,7 +183,7 @@ def read(
 
         log = cut_log(log, asked.attribution_window)
     if asked.keep:
-        from evaluator.reading.reading_plan import check_kept
+        from evaluator.log.column import check_kept
 
         check_kept(log, asked.keep)
     if into is not None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from evaluator.comparisons.verdict import Candidate, Verdict
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.findings.catalogue import COMMANDS, Entry
 from evaluator.reports import document as doc
@@ -23,6 +22,8 @@ from evaluator.reports.terminal import fit_lines, layout_of, print_document
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from evaluator.comparisons.verdict import Candidate, Verdict
 
 FULL = doc.Layout()
 # The module and the function that build the document of each kind of result; modules are imported when needed.
@@ -98,8 +99,6 @@ def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, da
 
     The facts are given by name; the dates are those of its log in words, empty where they are not known.
     """
-    # Imported here, because a report on a terminal needs no charts.
-
     document = document_of(result, doc.Layout(page=True, dates=dates))
     return doc.Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
 
