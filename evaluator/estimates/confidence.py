@@ -485,10 +485,6 @@ class SparseRewards:
         if rising and rounds[-1] - rounds[0] < len(rounds):
             low, high = np.searchsorted(self.at, [rounds[0], rounds[-1] + 1])
             out[self.at[low:high] - rounds[0]] = self.value[low:high]
-        elif rising and len(self.at) < len(rounds):
-            place = np.minimum(np.searchsorted(rounds, self.at), len(rounds) - 1)
-            found = rounds[place] == self.at
-            out[place[found]] = self.value[found]
         elif _SEARCHED * len(rounds) > self.n:
             bits, before = self._bits
             for start in range(0, len(rounds), _BLOCK):  # so that what is made on the way stays in the cache
