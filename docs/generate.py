@@ -171,7 +171,7 @@ def _code(text: str) -> str:
 
 def spec_page() -> str:
     """Return the page of specs: every key with type and default from the schema, and datasets/README.md."""
-    from evaluator.reading.spec_file import json_schema
+    from evaluator.reading.spec import json_schema
 
     schema = json_schema()
     definitions = schema["$defs"]

@@ -27,7 +27,7 @@ from evaluator.replays.result import ReplayResult
 from evaluator.replays.run import ReplayRun, as_columns, estimate_repeat, replay_all, shown_columns, summarise_repeats
 from evaluator.replays.values.rewards import References, observed_rewards, reward_bounds
 from evaluator.worlds.disk_column import mean_in_blocks
-from evaluator.worlds.estimand import ClaimsByLaw, MoneyClaim, claims_of
+from evaluator.worlds.live_policy import ClaimsByLaw, MoneyClaim, claims_of
 from evaluator.worlds.truth import LogTruth, fit_log
 from evaluator.worlds.twin_log import TwinLog, draw_twin, replay_seed
 

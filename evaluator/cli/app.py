@@ -9,7 +9,6 @@ second thread, which the system notifies of the signal, cleans up and ends the p
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import signal
@@ -19,7 +18,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.abc import InspectLoader
 from importlib.util import find_spec
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, cast
@@ -82,14 +80,12 @@ def _load(name: str) -> Any:
 
 def _describe(name: str) -> str:
     """Return what a command says it does, from its compiled module, which is not run."""
-    spec = find_spec(f"evaluator.cli.{name}")
-    assert spec is not None
-    assert isinstance(spec.loader, InspectLoader)
-    code = spec.loader.get_code(spec.name)
-    for part in code.co_consts if code is not None else ():
+    spec: Any = find_spec(f"evaluator.cli.{name}")
+    code: CodeType = spec.loader.get_code(spec.name)
+    for part in code.co_consts:
         if isinstance(part, CodeType) and part.co_name == f"{name}_command":
             code = part
-    return str(code.co_consts[0]) if code is not None else ""
+    return str(code.co_consts[0])
 
 
 class _Root(Group):
@@ -123,8 +119,6 @@ app = App(
 
 # Seconds that the main thread has to end by itself.
 GRACE = 0.6
-# How many objects Python makes before it looks for garbage, instead of 700: loading modules makes a million and none.
-_COLLECT_AFTER = 50_000
 # The allocator of Polars keeps freed memory for ten seconds, not for half a second: a conversion needs it again.
 _KEEP_FREED_MEMORY = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 _STOPPING = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
@@ -160,7 +154,6 @@ def main() -> None:
     guard_streams()
     one_blas_thread_from_the_start()
     os.environ.setdefault(*_KEEP_FREED_MEMORY)
-    gc.set_threshold(_COLLECT_AFTER)
     for sent in (signal.SIGINT, signal.SIGTERM):
         signal.signal(sent, _stop)
     # A closed terminal stops a command, too, unless nohup started it. Windows has no such signal.

@@ -22,7 +22,7 @@ from evaluator.options.shared import DATASET, JOBS, KEPT, WHICH_LOG
 from evaluator.reading.options import MakeOptions, ReadingOptions
 
 if TYPE_CHECKING:
-    from evaluator.reading.draft_lines import Draft, Question
+    from evaluator.reading.column_profile import Draft, Question
 
 app = App(help=__doc__, no_args_is_help=True)
 

@@ -15,7 +15,7 @@ from evaluator.replays.options import ReplayOptions
 
 EXAMPLES = (
     "Examples: evaluate replay --policy otflinucb --window 2000   |   "
-    "evaluate replay -d shop/spec.toml -p linucb --window 7d --reward-max 20 --out run1"
+    "evaluate replay -d shop/spec.toml -p linucb -w 7d --reward-max 20 --out run1"
 )
 
 

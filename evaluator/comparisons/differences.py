@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,8 @@ _TO_KNOW = {"largest": "`reward_max`, or a cap of the rewards (`cap`)", "smalles
 Pair = tuple[int, int]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+# Sums of some rewards in order, shape (n,), within bounds: as of `sums_of`.
+Sums = Callable[..., RewardSums]
 IN_ORDER = f"one sum in the order of the log, {ANYTIME}"
 IN_ORDERS = "one sum in the order of each repeat, at its end (Howard et al. 2021; Vovk, Wang 2021)"
 SAME = "both runs showed the same displays: 0 by definition, nothing was measured"
@@ -187,19 +190,16 @@ def find_differences(
         return FoundDifferences(_with_weighted(found, weighted, level), {}, weighted)
     shared = plans[0].options.reward == "eventual"
     bounds = [reward_bounds(plan) for plan in plans]
-    # Of the logging policy each of the others is compared with first rounds: where these begin, and their bounds.
-    first: dict[tuple[int, float, float], SumsOfFirst] = {}
-    logged = {
-        x.ctypes.data: x for plan, of in zip(plans, lived, strict=True) if plan.sampler == "logged" for x in of.rewards
-    }
 
-    def sums(rewards: Floats, upper: float, lower: float) -> RewardSums:
-        begin = rewards.ctypes.data
-        if begin not in logged or not rewards.size:
-            return sums_of(rewards, upper=upper, lower=lower)
-        if (begin, upper, lower) not in first:
-            first[begin, upper, lower] = SumsOfFirst(logged[begin], upper=upper, lower=lower)
-        return first[begin, upper, lower].of(rewards.size)
+    @cache
+    def summed(i: int, upper: float, lower: float) -> SumsOfFirst:
+        return SumsOfFirst(lived[i].rewards[0], upper=upper, lower=lower)
+
+    def sums(i: int) -> Sums:
+        # Of the logging policy each of the others is compared with first rounds.
+        if plans[i].sampler != "logged" or not all(map(consecutive, lived[i].displays)) or len(lived[i].displays) > 1:
+            return sums_of
+        return lambda rewards, *, upper, lower: summed(i, upper, lower).of(rewards.size)
 
     def weighed(pair: tuple[int, int]) -> RealisedEvidence:
         i, j = pair
@@ -214,7 +214,7 @@ def find_differences(
             upper=bounds[i].upper,
             ordered=fixed and in_order(plans[i], plans[j]),
             shared=shared,
-            sums=sums,
+            sums=(sums(i), sums(j)),
         )
 
     evidence = list(in_threads(weighed, compared, jobs if rounds >= _THREADS_FROM else 1))
@@ -390,16 +390,14 @@ def weigh(
     lower: float = 0.0,
     ordered: bool,
     shared: bool,
-    sums: Callable[[Floats, float, float], RewardSums] = lambda rewards, upper, lower: sums_of(
-        rewards, upper=upper, lower=lower
-    ),
+    sums: tuple[Sums, Sums] = (sums_of, sums_of),
 ) -> RealisedEvidence:
     """Return what two replays' rewards say of their difference.
 
     Displays and rewards are those of the first T rounds of both, repeat by repeat, shape (T,) each; of the logging
     policy, whose rounds are the log's displays in their order, those of all its rounds. They are `ordered` where both
     decided on one display after the other, in an order that they shared, and T was fixed before any outcome; `shared`
-    where a display earns the same in both. `sums` gives the sums of all rewards of a run within their bounds.
+    where a display earns the same in both. `sums` are the functions that sum the rewards of a repeat of each.
     """
     repeats = len(shown_a)
     width = upper - lower
@@ -415,7 +413,9 @@ def weigh(
         return RealisedEvidence(one, one.n, different or one.n, repeats, rounds, width, kind)
     each = zip(shown_a, rewards_a, shown_b, rewards_b, strict=True)
     pairs = [
-        discordant(*of, upper=upper, lower=lower) if shared else (sums(of[1], upper, lower), sums(of[3], upper, lower))
+        discordant(*of, upper=upper, lower=lower)
+        if shared
+        else (sums[0](of[1], upper=upper, lower=lower), sums[1](of[3], upper=upper, lower=lower))
         for of in each
     ]
     n = sum(int(s.n) for pair in pairs for s in pair)

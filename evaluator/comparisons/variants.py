@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluator.engine.log_replay import sure_rounds
-from evaluator.estimates.confidence import mean_sequence
+from evaluator.estimates.confidence import interval_ends, sums_until
 from evaluator.log import Log
 from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import EVENT, OBJECTIVE
@@ -390,8 +390,7 @@ def draw_curve(plan: ReplayPlan, result: ReplayResult, lived: FirstRounds) -> Va
     at = checkpoints(rounds)
     alpha = (1.0 - plan.options.level) / plan.options.repeats
     bounds = reward_bounds(plan)
-    value = _mean_band(lived.rewards, at, bounds, alpha)
-    joint = _mean_band(lived.rewards, at, bounds, alpha / 2)
+    value, joint = _mean_bands(lived.rewards, at, bounds, (alpha, alpha / 2))
     best = result.best_fixed_action.value
     known = plan.options.reward == "eventual" or len(result.trajectory) == rounds * plan.options.repeats
     times = at if known else np.full(len(at), np.nan)
@@ -416,7 +415,11 @@ def curve_table(curves: Sequence[VariantCurve]) -> pa.Table:
     )
 
 
-def _mean_band(rewards: Sequence[Floats], at: npt.NDArray[np.int64], bounds: RewardBounds, alpha: float) -> Band:
-    ends = [mean_sequence(x, lower=bounds.lower, upper=bounds.upper, alpha=alpha, at=at) for x in rewards]
-    means = [np.cumsum(x)[at - 1] / at for x in rewards]
-    return Band(*(np.mean(part, axis=0) for part in (means, [low for low, _ in ends], [high for _, high in ends])))
+def _mean_bands(
+    rewards: Sequence[Floats], at: npt.NDArray[np.int64], bounds: RewardBounds, alphas: Sequence[float]
+) -> list[Band]:
+    """Return the mean over repeats of their running means, with the band that fails with each probability."""
+    mean = np.mean([np.cumsum(x)[at - 1] / at for x in rewards], axis=0)
+    sums = [sums_until(at, x, bounds.upper, bounds.lower) for x in rewards]
+    ends = ([interval_ends(*of, at, **bounds._asdict(), alpha=alpha) for of in sums] for alpha in alphas)
+    return [Band(mean, *(np.mean(end, axis=0) for end in zip(*of, strict=True))) for of in ends]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evaluator.reading.converting import convert, make
     from evaluator.reading.drafting import draft
     from evaluator.reading.resolve import names, read
-    from evaluator.reading.spec_file import json_schema
+    from evaluator.reading.spec import json_schema
     from evaluator.reading.summary import show, validate
     from evaluator.worlds.scenarios.problem import generate
 
@@ -32,7 +32,7 @@ _HOMES = {
     "convert": "reading.converting",
     "draft": "reading.drafting",
     "generate": "worlds.scenarios.problem",
-    "json_schema": "reading.spec_file",
+    "json_schema": "reading.spec",
     "make": "reading.converting",
     "names": "reading.resolve",
     "read": "reading.resolve",

@@ -115,7 +115,7 @@ def mean_intervals(
     """Return the interval of `mean_interval` at each of several errors, in one pass over the rewards of all rounds."""
     x = _checked(x, upper, lower)
     at = np.array([x.size])
-    sums, variation = _sums_until(at, x, upper, lower)
+    sums, variation = sums_until(at, x, upper, lower)
     estimate = float(x.mean()) if x.size else math.nan
     ends = (
         interval_ends(sums, variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
@@ -260,11 +260,11 @@ def mean_sequence(
             f"Checkpoints run from {at.min()} to {at.max()}, but there are {x.size} observations.",
             remedy=f"checkpoints are numbers of observations, 0 to {x.size}.",
         )
-    sums, variation = _sums_until(at, x, upper, lower)
+    sums, variation = sums_until(at, x, upper, lower)
     return interval_ends(sums, variation, at, upper=upper, lower=lower, alpha=alpha, tuned_for=tuned_for)
 
 
-def _sums_until(at: NDArray[np.integer], x: Floats, upper: float, lower: float) -> tuple[Floats, Floats]:
+def sums_until(at: NDArray[np.integer], x: Floats, upper: float, lower: float) -> tuple[Floats, Floats]:
     """Return the sum of the rewards, and V_t of `mean_sequence`, up to each checkpoint, in units of their range."""
     sums, variation = np.zeros(at.shape), np.zeros(at.shape)
     total, spread = np.zeros(1), np.zeros(1)
@@ -491,10 +491,12 @@ class SparseRewards:
             out[place[found]] = self.value[found]
         elif _SEARCHED * len(rounds) > self.n:
             bits, before = self._bits
-            word, bit = bits[rounds >> 6], (rounds & 63).astype(np.uint64)
-            found = np.flatnonzero((word >> bit) & np.uint64(1))
-            lower = word[found] & ((np.uint64(1) << bit[found]) - np.uint64(1))
-            out[found] = self.value[before[rounds[found] >> 6] + np.bitwise_count(lower)]
+            for start in range(0, len(rounds), _BLOCK):  # so that what is made on the way stays in the cache
+                of = rounds[start : start + _BLOCK]
+                word, bit = bits[of >> 6], (of & 63).astype(np.uint64)
+                found = np.flatnonzero((word >> bit) & np.uint64(1))
+                lower = word[found] & ((np.uint64(1) << bit[found]) - np.uint64(1))
+                out[start + found] = self.value[before[of[found] >> 6] + np.bitwise_count(lower)]
         else:
             place = np.minimum(np.searchsorted(self.at, rounds), len(self.at) - 1)
             found = self.at[place] == rounds

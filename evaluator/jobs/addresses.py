@@ -7,10 +7,9 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from importlib import import_module
-from threading import Event, Thread
+from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
+from threading import Event
 from typing import Any
 
 from evaluator.errors import ParameterError, UsageError, WorkerError
@@ -27,74 +26,32 @@ _GOODBYE = 5
 
 @contextmanager
 def workers_at(address: str, say: Callable[[str], None]) -> Iterator[Executor]:
-    """Give an executor of the workers at an address, which start while the block runs; the first job waits for them.
+    """Give an executor of the workers at an address.
 
-    The address is that of a Dask scheduler, or ``local:N``, whose workers serve this block alone and end with it. `say`
-    is called with a sentence when a worker reports something or is lost. Raises UsageError where the package that makes
-    keys is not installed, and ParameterError where the text is no address. The first job raises UsageError where Dask
-    is not installed, and WorkerError where no scheduler answers there.
+    The address is that of a Dask scheduler, or ``local:N``: N processes of this machine, which end with the block. They
+    start while it runs, and the first job waits for them. `say` is called with a sentence when a worker reports
+    something or is lost. Raises ParameterError where the text is no address, UsageError where Dask is not installed,
+    and WorkerError where no scheduler answers.
     """
-    local = _LOCAL.fullmatch(address)
-    if local is not None:
-        _refuse_without("cryptography", f"The keys of {address} need the package cryptography")
-    elif address.startswith("local") or not _ADDRESS.fullmatch(address):
+    if local := _LOCAL.fullmatch(address):
+        from evaluator.jobs.processes import WorkerProcesses
+
+        with WorkerProcesses(int(local[1]), say) as executor, undone_if_abandoned(executor.abandon):
+            yield executor
+        return
+    if address.startswith("local") or not _ADDRESS.fullmatch(address):
         raise _bad_address(address)
-    starting = _Starting(_started(address, None if local is None else int(local[1]), say))
     try:
-        yield starting
-    finally:
-        starting.end()
-
-
-class _Starting(Executor):
-    """Workers that a thread starts; whoever gives them a job waits for them, and gets the error if there is one."""
-
-    def __init__(self, workers: AbstractContextManager[Executor]) -> None:
-        self._workers, self._started = workers, Future[Executor]()
-        self._thread = Thread(target=self._start, daemon=True)
-        self._thread.start()
-
-    def _start(self) -> None:
-        try:
-            self._started.set_result(self._workers.__enter__())
-        except BaseException as error:
-            self._started.set_exception(error)
-
-    @property
-    def _client(self) -> Any:
-        return getattr(self._started.result(), "_client", None)
-
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """Give the workers a job."""
-        return self._started.result().submit(work, *arguments, **named)
-
-    def end(self) -> None:
-        """End the workers, once they are there."""
-        self._thread.join()
-        if self._started.exception() is None:
-            self._workers.__exit__(None, None, None)
-
-
-@contextmanager
-def _started(address: str, local: int | None, say: Callable[[str], None]) -> Iterator[Executor]:
-    """Give an executor of the workers at an address, or of so many workers of this machine."""
-    _refuse_without("distributed", "A cluster needs Dask")
-    import distributed
-
+        import distributed
+    except ImportError:
+        raise UsageError(
+            "A cluster needs Dask, which is not installed.", remedy="pip install 'delayed-replay[cluster]'."
+        ) from None
     ends = Event()
-    with _silence_dask(), ExitStack() as stack:
-        if local is None:
-            _refuse_unanswered(address)
-        cluster = None
+    with _silence_dask(), undone_if_abandoned(ends.set):
+        _refuse_unanswered(address)
         try:
-            if local is not None:
-                from evaluator.jobs.private_cluster import private_cluster
-
-                cluster = stack.enter_context(private_cluster(local, goodbye=_GOODBYE))
-            stack.enter_context(undone_if_abandoned(ends.set))
-            client = distributed.Client(
-                address if cluster is None else cluster, timeout=_PATIENCE, set_as_default=False
-            )
+            client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, TimeoutError, ValueError, ImportError) as error:
             raise _no_answer(address, type(error).__name__) from error
         try:
@@ -109,14 +66,6 @@ def _started(address: str, local: int | None, say: Callable[[str], None]) -> Ite
                     client.unsubscribe_topic(topic)
             with suppress(Exception):
                 client.close(timeout=_GOODBYE)
-
-
-def _refuse_without(package: str, needs: str) -> None:
-    """Raise `UsageError` where a package of the extra is not installed."""
-    try:
-        import_module(package)
-    except ImportError:
-        raise UsageError(f"{needs}, which is not installed.", remedy="pip install 'delayed-replay[cluster]'.") from None
 
 
 def _refuse_unanswered(address: str) -> None:

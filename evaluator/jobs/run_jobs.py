@@ -230,7 +230,8 @@ def _receive(future: Future[list[Any]], job: Job, more: int) -> list[Any]:
 
 def _workers_crashed(error: Exception, name: str) -> WorkerError:
     times = getattr(error, "allowed_failures", 0) + 1
-    last = getattr(getattr(error, "last_worker", None), "address", "unknown")
+    last = getattr(error, "last_worker", "unknown")
+    last = getattr(last, "address", last)
     return WorkerError(
         f"{name} ended every worker that took it, {times} of them, the last at {last}.",
         remedy="workers usually end because memory is short: give each more memory, or fewer threads, and run the same "

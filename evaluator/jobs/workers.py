@@ -47,10 +47,16 @@ def in_folder(folder: str) -> None:
         os.chdir(folder)
 
 
+# How a process of `evaluator.jobs.processes` reports to the command; None in any other.
+report: Callable[[str], None] | None = None
+
+
 def tell(sentence: str) -> None:
     """Send a sentence about this worker to the command; outside a cluster, do nothing."""
     worker = _dask_worker()
-    if worker is not None:
+    if report is not None:
+        report(sentence)
+    elif worker is not None:
         worker.log_event(TOPIC, {"worker": this_worker(), "said": sentence})
 
 

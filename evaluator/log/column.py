@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluator.errors import ParameterError
+from evaluator.errors import ParameterError, UsageError
 from evaluator.log.contract import Log
 from evaluator.log.schema import WEIGHT, is_number, kept_columns, words
 from evaluator.log.times import time_words
@@ -144,6 +144,23 @@ def source_columns(by: str | None) -> list[str]:
     """Return what a source must keep to group its displays: the columns that are named, if any, crossed or not."""
     named = (piece for piece in (by or "").split(CROSS) if not piece.strip().startswith(EVERY))
     return [columns] if (columns := CROSS.join(named).strip()) else []
+
+
+def uncrossed(keep: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return the columns to keep, those that are crossed each by itself; every log has the action to cross with."""
+    crossed = ((name, part) for name in keep for part in parts_of(name, known))
+    return [part for name, part in crossed if part != "action" or name == part]
+
+
+def check_kept(log: Log, keep: Sequence[str]) -> None:
+    """Raise UsageError unless a log that is not read from files has the columns to keep."""
+    kept = kept_columns(log.schema.names)
+    for column in uncrossed(keep, kept):
+        if column not in (*kept, LIKE_USERS):
+            raise UsageError(
+                f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
+                remedy=f"convert its source with `keep=['{column}']`.",
+            )
 
 
 def cross(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[Ints, Ints, Ints]:

@@ -178,8 +178,8 @@ CLUSTER_BY = Option(
 )
 CLUSTER = Option(
     default=None,
-    help="Workers of a Dask cluster that compute instead of this process: the address of its scheduler, or local:N for "
-    "N processes here. Needs the extra `cluster`; no result depends on it",
+    help="Workers that compute instead of this process: local:N for N processes here, or the address of the scheduler "
+    "of a Dask cluster, which needs the extra `cluster`; no result depends on it",
     example="local:2",
     panel=REPLAY,
 )

@@ -33,11 +33,6 @@ _FEATURES = re.compile(r"(?P<columns>[^:]*?):?(?:(?P<encoding>hash|one-hot|numbe
 _ENCODING_ALONE = re.compile(r"(hash|one-hot|number)(?:[:=]\d+)?")
 
 
-def first_part(displays: int) -> int:
-    """Return how many displays, the first of so many, say how numbers are scaled."""
-    return min(displays, max(_FEWEST, min(displays // 10, _MOST)))
-
-
 class ContextCodes:
     """Context columns as small codes, chunk by chunk; vectors are made of them once all labels are known.
 
@@ -84,7 +79,7 @@ class ContextVectors:
         self.scales: dict[str, tuple[float, float]] = {}
         self._width = 0
         if features.scale is not None and displays:
-            first, kept = _first(kept, first_part(displays))
+            first, kept = _first(kept, min(displays, max(_FEWEST, min(displays // 10, _MOST))))
             for column in features.columns("number"):
                 self.scales[column] = _centre_and_deviation(np.concatenate([part[CODE + column] for part in first]))
             kept = chain(first, kept)

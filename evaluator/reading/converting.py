@@ -34,7 +34,7 @@ def convert(
 ) -> Reading:
     """Write a dataset to the canonical folder `out` and return it, with rows left out in ``quarantine.parquet``.
 
-    Memory does not grow with the number of displays (`evaluator.reading.spec_tables.read_spec_tables` says what it
+    Memory does not grow with the number of displays (`evaluator.reading.spec_tables.read_file_spec` says what it
     holds); the log returned reads them from `out`. Until it is done the folder takes some 30 bytes a display more, 46
     where they have ids, what is read of a second table, and twice the columns read if it sorts.
 

@@ -10,11 +10,9 @@ import polars as pl
 
 from evaluator.errors import UsageError
 from evaluator.options.deployment import ALL_BUT_NOISE
-from evaluator.reading.cells import Kind, parse
-from evaluator.reading.column_profile import PARTS, Look
-from evaluator.reading.draft_lines import CHECK, GUESSED, Line
-from evaluator.reading.time_guesses import Guess
-from evaluator.reading.zones import EPOCH, read_instants, why_no_zone
+from evaluator.reading.cells import EPOCH, Kind, parse, read_instants, why_no_zone
+from evaluator.reading.column_profile import CHECK, GUESSED, PARTS, Line, Look
+from evaluator.reading.row_rules import Guess
 from evaluator.units import SECONDS, format_duration
 
 # So many conversions on so small a share of the rows: by chance once in a million.

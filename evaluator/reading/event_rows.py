@@ -10,13 +10,12 @@ import polars as pl
 
 from evaluator.errors import ParameterError, SpecError, UsageError
 from evaluator.log.log_tables import EventKind
-from evaluator.reading.cells import Cells, Kind, parse
+from evaluator.reading.cells import Cell, Cells, Kind, ZonedCells, first_of_each, parse
 from evaluator.reading.options import Deduplicate
 from evaluator.reading.roles import BEYOND, EVENT, kinds_of
 from evaluator.reading.row_breaches import CheckedRows
 from evaluator.reading.spec import Conversion, FileSpec
 from evaluator.reading.spec_sections import Time
-from evaluator.reading.zones import Cell, ZonedCells, first_of_each
 from evaluator.units import ROUND, SECONDS, duration_ticks
 
 REWARDS = "conversion"
@@ -167,7 +166,7 @@ def spec_delay(given: str | int | None, tick: str, *, name: str, key: str = "att
 def ticks_of_date(spec: FileSpec, text: str) -> int | None:
     """Return a date of a spec in microseconds, read as a cell of ``display.time``; None if the text is no date.
 
-    >>> from evaluator.reading.spec_file import parse_spec
+    >>> from evaluator.reading.spec import parse_spec
     >>> data = {"name": "shop", "title": "A shop", "licence": "of the shop", "source": {"files": "log.csv"},
     ...         "time": {"unit": "datetime"}, "display": {"time": "t", "action": "ad"}, "conversion": {"time": "sold"}}
     >>> ticks_of_date(parse_spec(data, where="here"), "2024-01-31 12:00")

@@ -17,19 +17,15 @@ import polars as pl
 
 from evaluator.errors import SourceError
 from evaluator.reading.cells import Kind
-from evaluator.reading.column_profile import Look
-from evaluator.reading.draft_lines import GUESSED
+from evaluator.reading.column_profile import GUESSED, Look
 from evaluator.reading.frames import UNREADABLE, column_names
-from evaluator.reading.json_lines import object_frames
+from evaluator.reading.json_lines import element_type, field_of, object_frames, path_of
 from evaluator.reading.locate import bundled_logs
-from evaluator.reading.nested import element_type, field_of, path_of
 from evaluator.reading.sources.files import SUFFIXES, SourceFile, find_files
-from evaluator.reading.spec import FileSpec
-from evaluator.reading.spec_file import read_spec
-from evaluator.reading.spec_sections import Source
+from evaluator.reading.spec import FileSpec, read_spec
+from evaluator.reading.spec_sections import Source, columns_of, written_name, written_text
 from evaluator.reading.text import COMPRESSIONS, UTF8, open_text, unzipped_pieces
 from evaluator.reading.text_rows import delimiter, table_rows, text_header
-from evaluator.reading.where import columns_of, written_name, written_text
 from evaluator.store_addresses import refuse_secret
 
 SAMPLE = 10_000

@@ -14,19 +14,41 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import SourceError, nearest
-from evaluator.reading.cells import NUMBERS, TYPES, WHOLE, Cells, Kind, in_calendar, label_lists, parse
-from evaluator.reading.json_lines import BROKEN, key_names, no_list, object_frames
+from evaluator.reading.cells import (
+    NUMBERS,
+    TYPES,
+    WHOLE,
+    Cell,
+    Cells,
+    Kind,
+    ZonedCells,
+    ZonesSeen,
+    first_of_each,
+    in_calendar,
+    label_lists,
+    parse,
+)
+from evaluator.reading.json_lines import (
+    BROKEN,
+    element_type,
+    field_of,
+    field_type,
+    flat_columns,
+    key_names,
+    no_list,
+    object_frames,
+    path_of,
+    with_elements,
+    within,
+)
 from evaluator.reading.labels import Remembered, coded
-from evaluator.reading.nested import element_type, field_of, field_type, flat_columns, path_of, with_elements, within
 from evaluator.reading.row_breaches import FILE, LINE
 from evaluator.reading.sources.files import SourceFile, natural
 from evaluator.reading.sources.part import KeyedPart, TablePart
-from evaluator.reading.spec_sections import ORDER, Table, Time
+from evaluator.reading.spec_sections import ORDER, Table, Time, all_met, columns_of, conditions
 from evaluator.reading.text import Unpacked, refuse_illegal
 from evaluator.reading.text_rows import CELLS, Header, delimiter, refuse_open_quote, text_frames, text_header
 from evaluator.reading.vw.decision_frames import NO_DECISION, decision_columns, decision_frames
-from evaluator.reading.where import all_met, columns_of, conditions
-from evaluator.reading.zones import Cell, ZonedCells, ZonesSeen, first_of_each
 
 # Small enough that a chunk's columns and copies are tens of MB, large enough that work done once a chunk costs nothing.
 CHUNK_ROWS = 100_000

@@ -17,8 +17,7 @@ from evaluator.reading.adapter import read_tables
 from evaluator.reading.event_rows import REWARDS
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.sources.part import TablePart, first_line, series_of
-from evaluator.reading.spec import FileSpec
-from evaluator.reading.spec_file import KEYS, parse_spec
+from evaluator.reading.spec import KEYS, FileSpec, parse_spec
 
 DISPLAYS, CONVERSIONS = "displays", "conversions"
 # What roles of events say of a frame of their own.

@@ -20,13 +20,13 @@ from evaluator.reading.roles import DISPLAY, PROPENSITY, WEIGHT
 from evaluator.reading.row_breaches import FILE, LINE, Breaches, CheckedRows
 from evaluator.reading.row_rules import (
     LeftOut,
+    TimeGuesses,
     TimeOrder,
     check_cells,
     check_displays,
     says_converted,
 )
 from evaluator.reading.sorting import Spool, TieShuffler
-from evaluator.reading.time_guesses import TimeGuesses
 from evaluator.reading.vw.decision_frames import FORMATS
 from evaluator.threads import behind
 

@@ -14,17 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evaluator.reading.cells import Kind, merged_kinds
+from evaluator.reading.cells import Kind, ZonesSeen, merged_kinds
 from evaluator.reading.event_rows import EventRules, event_columns, event_rows
 from evaluator.reading.frames import Chunks
 from evaluator.reading.labels import value_texts
 from evaluator.reading.row_breaches import FILE, LINE, SHOWN, Breaches, side_by_side
-from evaluator.reading.row_rules import check_cells
+from evaluator.reading.row_rules import TimeGuesses, check_cells
 from evaluator.reading.sorting import Spool, split
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec_sections import Time
-from evaluator.reading.time_guesses import TimeGuesses
-from evaluator.reading.zones import ZonesSeen
 
 # Number of a display among those that may be named.
 ASKED = "asked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterable
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -21,6 +22,7 @@ def bundled_folder() -> Path:
     return bundled if bundled.is_dir() else package.parent / "datasets"
 
 
+@cache
 def bundled_names() -> dict[str, Path]:
     """Return the spec of each bundled dataset: a folder each, but for the scenarios, which share one."""
     return bundled_logs() | bundled_scenarios()

@@ -97,15 +97,18 @@ class PerAction:
         return [*self.targets.values(), *self.vectors]
 
     def _places(self, n: int, labels: Sequence[str], section: str, hint: str) -> list[str]:
-        return _in_order(labels, {label: f"{CODE}{n}_{i}" for i, label in enumerate(self._wide()[n])}, section, hint)
+        """Return the column of each label, (K,).
+
+        Raises LogError, with the `section` of the spec and a `hint`, if an action of the log has no such column.
+        """
+        columns = {label: f"{CODE}{n}_{i}" for i, label in enumerate(self._wide()[n])}
+        for label in labels:
+            if label not in columns:
+                raise LogError(f"[{section}] has no column for action {label!r} of the log.", remedy=hint)
+        return [columns[label] for label in labels]
 
 
-def find_per_action(spec: FileSpec, files: Sequence[TablePart]) -> PerAction:
-    """Return the columns of a spec that say something for each action. Errors as of `_by_label`."""
-    return PerAction(_target_columns(spec, files), target_actions(spec), _vector_columns(spec, files))
-
-
-def _target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, dict[str, str]]:
+def target_columns(spec: FileSpec, files: Sequence[TablePart]) -> dict[str, dict[str, str]]:
     """Return the columns of probabilities of each policy to be evaluated. Errors as of `_by_label`."""
     if spec.target is None:
         return {}
@@ -130,7 +133,7 @@ def target_actions(spec: FileSpec) -> dict[str, str]:
     }
 
 
-def _vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
+def vector_columns(spec: FileSpec, files: Sequence[TablePart]) -> list[dict[str, str]]:
     """Return the columns of each number of the vectors, none without ``[action_set]``.
 
     Raises SpecError if no column fits, or if one is an outcome, which no policy may see.
@@ -166,17 +169,6 @@ def _by_label(pattern: str, key: str, file: TablePart, source: Table) -> dict[st
             remedy=f"the columns are {', '.join(names[:8])}{'...' if len(names) > 8 else ''}.",
         )
     return found
-
-
-def _in_order(labels: Sequence[str], columns: Mapping[str, str], section: str, hint: str) -> list[str]:
-    """Return the column of each label, (K,).
-
-    Raises LogError, with the `section` of the spec and a `hint`, if an action of the log has no such column.
-    """
-    for label in labels:
-        if label not in columns:
-            raise LogError(f"[{section}] has no column for action {label!r} of the log.", remedy=hint)
-    return [columns[label] for label in labels]
 
 
 def _check_probabilities(rows: CheckedRows, frame: pl.DataFrame, target: str, columns: Mapping[str, str]) -> None:

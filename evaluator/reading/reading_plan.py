@@ -12,16 +12,15 @@ import numpy.typing as npt
 import polars as pl
 
 from evaluator.errors import UsageError
-from evaluator.log import Log
-from evaluator.log.column import CROSS, LIKE_USERS, like_users, parts_of
-from evaluator.log.schema import OWN_COLUMNS, kept_columns
-from evaluator.reading.cells import Kind, merged_kinds
+from evaluator.log.column import CROSS, LIKE_USERS, like_users, uncrossed
+from evaluator.log.schema import OWN_COLUMNS
+from evaluator.reading.cells import Kind, ZonesSeen, merged_kinds
 from evaluator.reading.contexts import Features, choose_features
 from evaluator.reading.event_rows import EventRules, event_columns, event_kinds
 from evaluator.reading.frames import Chunks, column_names, number_columns
 from evaluator.reading.options import ReadingOptions, share_of
 from evaluator.reading.outcomes import asked_window
-from evaluator.reading.per_action_columns import PerAction, find_per_action
+from evaluator.reading.per_action_columns import PerAction, target_actions, target_columns, vector_columns
 from evaluator.reading.roles import DISPLAY, kinds_of
 from evaluator.reading.row_breaches import SHOWN
 from evaluator.reading.sorting import SortedChunks, Spool
@@ -30,7 +29,6 @@ from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec import FileSpec
 from evaluator.reading.spec_sections import ORDER, Time
 from evaluator.reading.vw.decision_frames import FORMATS, has_times
-from evaluator.reading.zones import ZonesSeen
 
 # Rows read beyond a limit at first, to see where the displays of its last time end.
 MARGIN = 10_000
@@ -223,7 +221,7 @@ def plan_reading(
         )
     features, per_action = choose_features(spec, asked.features), None
     if spec.target is not None or spec.action_set is not None:
-        per_action = find_per_action(spec, files)
+        per_action = PerAction(target_columns(spec, files), target_actions(spec), vector_columns(spec, files))
     keep = [*asked.keep, *spec.deployment.columns]
     return ReadingPlan(
         spec=spec,
@@ -245,13 +243,7 @@ def _uncrossed(keep: Sequence[str], file: TablePart, spec: FileSpec) -> list[str
     known: Collection[str] = ()
     if any(CROSS in name for name in keep):
         known = {*spec.keep, *([] if file.is_lines else column_names(file, spec.source))}
-    return _parts(keep, known)
-
-
-def _parts(keep: Sequence[str], known: Collection[str]) -> list[str]:
-    """Return the columns to keep, those that are crossed each by itself; every log has the action to cross with."""
-    crossed = ((name, part) for name in keep for part in parts_of(name, known))
-    return [part for name, part in crossed if part != "action" or name == part]
+    return uncrossed(keep, known)
 
 
 def _users(file: TablePart, spec: FileSpec) -> list[str]:
@@ -317,17 +309,6 @@ def _another_name(spec: FileSpec, column: str) -> str:
     if named := [name for name, of in spec.keep.items() if of == column and name not in OWN_COLUMNS]:
         return f"this dataset keeps it as {named[0]!r}."
     return f'give it another: keep = {{ own_{column} = "{column}" }} in the spec.'
-
-
-def check_kept(log: Log, keep: Sequence[str]) -> None:
-    """Raise UsageError unless a log that is not read from files has the columns to keep."""
-    kept = kept_columns(log.schema.names)
-    for column in _parts(keep, kept):
-        if column not in (*kept, LIKE_USERS):
-            raise UsageError(
-                f"Log {log.meta.name!r} keeps no column {column!r} (it keeps {', '.join(kept) or 'none'}).",
-                remedy=f"convert its source with `keep=['{column}']`.",
-            )
 
 
 def _whole_ties(read: Callable[[int | None], Iterable[pl.DataFrame]], time: str, limit: int) -> Iterator[pl.DataFrame]:

@@ -110,7 +110,7 @@ def dataset_spec(dataset: str | Path) -> Spec | None:
 def _spec_at(where: LogFolder) -> Spec | None:
     if isinstance(where, ObjectFolder) or where.is_dir():
         return None
-    from evaluator.reading.spec_file import read_spec
+    from evaluator.reading.spec import read_spec
 
     return read_spec(where)
 
@@ -152,7 +152,7 @@ def read(
     dataset
         Name of the dataset, as in `evaluator.datasets.load`.
     into, contexts, advance, jobs
-        Destination and extent of reading, as in `evaluator.reading.spec_tables.read_spec_tables`.
+        Destination and extent of reading, as in `evaluator.reading.spec_tables.read_file_spec`.
     **options
         See below.
     """
@@ -183,7 +183,7 @@ def read(
 
         log = cut_log(log, asked.attribution_window)
     if asked.keep:
-        from evaluator.reading.reading_plan import check_kept
+        from evaluator.log.column import check_kept
 
         check_kept(log, asked.keep)
     if into is not None:

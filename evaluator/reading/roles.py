@@ -69,13 +69,13 @@ def kinds_of(roles: Iterable[Role], section: object) -> dict[str, Kind]:
     return {column: role.kind for role in roles if role.kind is not None for column in role.columns(section)}
 
 
-def beyond_clocks(times: pl.Series) -> pl.Series:
-    """Return whether each time, or delay, in ticks is so large that sums and differences leave 64 bits."""
-    return ~times.is_between(-_LAST_TICK, _LAST_TICK)
-
-
 MISSING = Rule("missing", pl.Series.is_null, "fill the cell, or quarantine the row")
-BEYOND = Rule("a time beyond 2^62 ticks", beyond_clocks, "check the column and time.unit, or quarantine the row")
+# Of times, or delays, that are so large that sums and differences leave 64 bits.
+BEYOND = Rule(
+    "a time beyond 2^62 ticks",
+    lambda times: ~times.is_between(-_LAST_TICK, _LAST_TICK),
+    "check the column and time.unit, or quarantine the row",
+)
 # Of numbers of the context, which are float32: 1e39 is none.
 FINITE = Rule("not finite", lambda cells: ~cells.cast(pl.Float32).is_finite().fill_null(True), "fill the cell")
 _OF_LOGGER = "give the probability with which the logger showed the action"

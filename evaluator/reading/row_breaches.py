@@ -130,7 +130,10 @@ class Breaches:
 
     def table(self) -> pl.DataFrame:
         """Return one line per breach: file, line, or key of the row where it has no line, column, value, problem."""
-        found = pl.concat([pl.DataFrame(schema=_FOUND), *(found.table(*kind) for kind, found in self._found.items())])
+        tables = [found.table(*kind) for kind, found in self._found.items() if found.tables]
+        if not tables:
+            return pl.DataFrame(schema=QUARANTINE)
+        found = pl.concat(tables)
         names = pl.Series("file", [self.files[i].name for i in found[FILE]], dtype=pl.String)
         keys = pl.Series("key", [None], dtype=pl.String).new_from_index(0, found.height)
         for i in found[FILE].unique():

@@ -13,9 +13,8 @@ from evaluator.reading.adapter import read_tables
 from evaluator.reading.canonical import Reading
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.sources.databases import Databases
-from evaluator.reading.sources.files import SourceFile, Staging, find_files, staging
+from evaluator.reading.sources.files import SourceFile, Staging, find_files, find_objects, staging
 from evaluator.reading.sources.lakes import lake_paths, open_delta, open_iceberg
-from evaluator.reading.sources.objects import find_objects
 from evaluator.reading.sources.part import TablePart, unchanged
 from evaluator.reading.sources.queries import ask
 from evaluator.reading.spec import FileSpec
@@ -35,9 +34,13 @@ def read_file_spec(
     advance: Callable[[int], None],
     jobs: int = 1,
 ) -> Reading:
-    """Return the log in the tables of the spec that the file `where` holds; arguments as of `read_spec_tables`.
+    """Return the log in the tables of the spec that the file `where` holds.
 
-    UsageError where it asks for what files do not have, or for the answer of a database without `into`.
+    `into` is an existing folder that gets the canonical form of the log. Its displays then never are in memory;
+    conversions, rows left out and one-hot labels are. None keeps all in memory. With `contexts`, context vectors become
+    part of the log; they are checked in any case. `advance` is called with the number of rows read since the last call,
+    and `jobs` threads write the displays in parts (`into`). UsageError where it asks for what files do not have, or for
+    the answer of a database without `into`.
     """
     if asked.seed is not None:
         raise UsageError(
@@ -46,34 +49,13 @@ def read_file_spec(
     if asked.sampling_rate is not None:
         spec = spec.model_copy(update={"log": spec.log.model_copy(update={"sampling_rate": asked.sampling_rate})})
     _refuse_queries(spec, where, asked, written=into is not None)
-    return read_spec_tables(spec, where.parent, asked, into=into, contexts=contexts, advance=advance, jobs=jobs)
-
-
-def read_spec_tables(
-    spec: FileSpec,
-    folder: Path,
-    asked: ReadingOptions,
-    *,
-    into: Path | None,
-    contexts: bool,
-    advance: Callable[[int], None],
-    jobs: int = 1,
-) -> Reading:
-    """Return the log in the tables of a spec, which is in `folder`.
-
-    Files take neither `seed` nor `sampling_rate` from `asked`. `into` is an existing folder that gets the canonical
-    form of the log. Its displays then never are in memory; conversions, rows left out and one-hot labels are. None
-    keeps all in memory. With `contexts`, context vectors become part of the log; they are checked in any case.
-    `advance` is called with the number of rows read since the last call, and `jobs` threads write the displays in parts
-    (`into`).
-    """
     with staging(into) as place:
         with Databases() if queries(spec) else nullcontext() as databases:
             parts = {}
             for name, of in spec_tables(spec).items():
                 # What is read in place of the displays' table is so for others that lie there, too.
                 override = asked.path if of.table.place == spec.source.place else None
-                parts[name] = find_parts(of, folder, staging=place, databases=databases, override=override)
+                parts[name] = find_parts(of, where.parent, staging=place, databases=databases, override=override)
         whole = [part for of in parts.values() for part in of]
         displays = parts.pop(DISPLAYS)
         of_sets = next((parts.pop(name) for name in SETS if name in parts), [])

@@ -466,7 +466,9 @@ class ReplayRun:
         self.shown: Columns | None = None
         looked_up = plan.sampler == "queue" or plan.kept is not None or ELIGIBLE in shown
         self.holds = () if looked_up else tuple(shown)
-        self._held: list[Columns] = []
+        # As long as there may be rounds: only what is written takes memory.
+        self._held: Columns = {}
+        self._rounds = 0
         self.clipped = 0
         self.arms: ArmSample | None = None
         self.replay: Replay | None = None
@@ -529,8 +531,15 @@ class ReplayRun:
 
     def _hold(self, piece: LogPiece, rows: Ints | None) -> None:
         """Hold what some displays of a piece, which became rounds, showed."""
-        if self.holds and rows is not None:
-            self._held.append({name: piece.displays[name][rows] for name in self.holds})
+        if rows is None:
+            return
+        held = slice(self._rounds, self._rounds + len(rows))
+        for name in self.holds:
+            column = piece.displays[name]
+            if name not in self._held:
+                self._held[name] = np.empty(self.plan.rounds.used, column.dtype)
+            self._held[name][held] = column[rows]
+        self._rounds = held.stop
 
     def coming(self, piece: LogPiece, action: npt.NDArray[np.int32]) -> LoopCall | None:
         """Return the call that reading such a piece makes; None where all displays are read before the first one."""
@@ -550,8 +559,8 @@ class ReplayRun:
         self.replay = _without_costs(self.plan, replay)
         self._replaying = None
         if self._held:
-            self.shown = {name: np.concatenate([of[name] for of in self._held]) for name in self.holds}
-            self._held = []
+            self.shown = {name: column[: self._rounds] for name, column in self._held.items()}
+            self._held = {}
 
 
 def _without_costs(plan: ReplayPlan, replay: Replay) -> Replay:

@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -187,23 +188,25 @@ def _local_times(schedule: Schedule, begin: float, count: int, zone: ZoneInfo) -
 
 def _times(live: LiveClock, place: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     """Return what `time_at` does of many places, shape (n,)."""
-    mark, at = live.mark, live.marked_at
-    j = np.clip(np.searchsorted(mark, place, side="right"), 1, len(mark) - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = at[j - 1] + (at[j] - at[j - 1]) * (place - mark[j - 1]) / (mark[j] - mark[j - 1])
-    return np.asarray(np.where(place >= mark[-1], at[-1] + (place - mark[-1]) / live.rate, inside))
+    return _along(live.mark, live.marked_at, place, (place - live.mark[-1]) / live.rate)
 
 
 def _rounds_by(live: LiveClock, time: npt.NDArray[np.floating]) -> Ints:
     """Return how many rounds come by some times in ticks, those of the displays that are no later; shape (P,)."""
-    mark, at = live.mark, live.marked_at
-    j = np.clip(np.searchsorted(at, time, side="right"), 1, len(at) - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside = mark[j - 1] + (mark[j] - mark[j - 1]) * (time - at[j - 1]) / (at[j] - at[j - 1])
-    place = np.where(time >= at[-1], mark[-1] + (time - at[-1]) * live.rate, inside)
-    shown = np.where(time < at[0], 0.0, np.floor(place) + 1.0 - live.origin)
+    place = _along(live.marked_at, live.mark, time, (time - live.marked_at[-1]) * live.rate)
+    shown = np.where(time < live.marked_at[0], 0.0, np.floor(place) + 1.0 - live.origin)
     # What rounding takes from a product of exact numbers is not a round.
     return np.asarray(np.floor(shown * live.share + 1e-9), np.int64)
+
+
+def _along(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], at: npt.NDArray[np.floating], after: npt.NDArray[np.floating]
+) -> npt.NDArray[np.float64]:
+    """Return y at some x, on lines from point to point; where that is past the last one, `after` more than its y."""
+    j = np.clip(np.searchsorted(x, at, side="right"), 1, len(x) - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = y[j - 1] + (y[j] - y[j - 1]) * (at - x[j - 1]) / (x[j] - x[j - 1])
+    return np.asarray(np.where(at >= x[-1], y[-1] + after, between))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,32 +10,7 @@ from typing import NamedTuple
 from evaluator.audits.result import Audit, Coverage, DetectableDifference, PairAudit, PolicyAudit
 from evaluator.audits.words import reading_guide
 from evaluator.findings.finding import assumptions_of, warnings_of
-from evaluator.reports.document import (
-    FEW_ROWS,
-    Colour,
-    Document,
-    Grid,
-    Layout,
-    Run,
-    Section,
-    Wordable,
-    answer,
-    coded,
-    counted,
-    fold,
-    lines,
-    listed,
-    mark,
-    name_omitted,
-    named,
-    paragraph,
-    picture,
-    run,
-    section,
-    table,
-    warnings_section,
-    which_log,
-)
+from evaluator.reports import document as doc
 from evaluator.reports.numbers import column_digits, error_text, percent_text, significant_text
 from evaluator.reports.terminal import fits
 
@@ -43,45 +18,47 @@ from evaluator.reports.terminal import fits
 _DIGITS = 4
 
 
-def document(audit: Audit, layout: Layout) -> Document:
+def document(audit: Audit, layout: doc.Layout) -> doc.Document:
     """Return the document of an audit, its answer first: the page, all sections, or a short form for one screen."""
     build = _page if layout.page else _whole if layout.full else _brief
-    return Document("audit", f"Audit on twins of {audit.dataset}", tuple(build(audit, layout)))
+    return doc.Document("audit", f"Audit on twins of {audit.dataset}", tuple(build(audit, layout)))
 
 
-def _page(audit: Audit, layout: Layout) -> Iterator[Section]:
+def _page(audit: Audit, layout: doc.Layout) -> Iterator[doc.Section]:
     yield _log(audit, layout)
     yield _answer(audit, layout)
     about = "replayed less live value per round; the bar: biases that these twins do not rule out"
-    yield picture("How far off is a replay?", about, "bias")
+    yield doc.picture("How far off is a replay?", about, "bias")
     about = "diamond: how far two policies differ; grey: the smallest difference told on 80 % of such logs"
-    yield picture("Which differences show?", about, "told")
-    yield section("Each policy", _few_values(audit, layout))
-    numbers = [*_tables(audit, layout), listed("How to read this", reading_guide(audit))]
-    yield from fold("All numbers", "bias, intervals, pairs, how to read them", numbers, charts=("audit", "detectable"))
-    truth, assumptions = listed("Twins", audit.truth), coded(assumptions_of(audit.findings))
-    warnings = coded(warnings_of(audit.findings))
+    yield doc.picture("Which differences show?", about, "told")
+    yield doc.section("Each policy", _few_values(audit, layout))
+    numbers = [*_tables(audit, layout), doc.listed("How to read this", reading_guide(audit))]
+    yield from doc.fold(
+        "All numbers", "bias, intervals, pairs, how to read them", numbers, charts=("audit", "detectable")
+    )
+    truth, assumptions = doc.listed("Twins", audit.truth), doc.coded(assumptions_of(audit.findings))
+    warnings = doc.coded(warnings_of(audit.findings))
     rests = [
-        *warnings_section(warnings, full=True), truth,
-        listed("Assumptions of the replays", assumptions, id="assumptions"),
+        *doc.warnings_section(warnings, full=True), truth,
+        doc.listed("Assumptions of the replays", assumptions, id="assumptions"),
     ]  # fmt: skip
-    about = ", ".join(filter(None, (counted(len(warnings), "warning"), "what twins are drawn from")))
-    yield from fold("What it rests on", f"{about}, {counted(len(assumptions), 'assumption')}", rests)
+    about = ", ".join(filter(None, (doc.counted(len(warnings), "warning"), "what twins are drawn from")))
+    yield from doc.fold("What it rests on", f"{about}, {doc.counted(len(assumptions), 'assumption')}", rests)
 
 
-def _whole(audit: Audit, layout: Layout) -> Iterator[Section]:
+def _whole(audit: Audit, layout: doc.Layout) -> Iterator[doc.Section]:
     yield _answer(audit, layout)
     yield _log(audit, layout)
     yield from _tables(audit, layout) if layout.wide else _lists(audit, layout)
-    yield listed("How to read this", reading_guide(audit), folded=True)
-    yield listed("Twins", audit.truth, folded=True)
-    assumptions = coded(assumptions_of(audit.findings))
-    yield listed("Assumptions of the replays", assumptions, id="assumptions", folded=True)
-    yield from warnings_section(coded(warnings_of(audit.findings)), full=True)
+    yield doc.listed("How to read this", reading_guide(audit), folded=True)
+    yield doc.listed("Twins", audit.truth, folded=True)
+    assumptions = doc.coded(assumptions_of(audit.findings))
+    yield doc.listed("Assumptions of the replays", assumptions, id="assumptions", folded=True)
+    yield from doc.warnings_section(doc.coded(warnings_of(audit.findings)), full=True)
 
 
-def _log(audit: Audit, layout: Layout) -> Section:
-    return which_log(
+def _log(audit: Audit, layout: doc.Layout) -> doc.Section:
+    return doc.which_log(
         audit.dataset,
         f"{audit.options.twins:,} twins of {audit.displays:,} displays and {audit.actions:,} actions replayed",
         f"{audit.live_runs:,} live runs of each policy",
@@ -89,12 +66,12 @@ def _log(audit: Audit, layout: Layout) -> Section:
     )
 
 
-def _answer(audit: Audit, layout: Layout) -> Section:
+def _answer(audit: Audit, layout: doc.Layout) -> doc.Section:
     """Return the answer: whether a bias was seen, which one could have gone unseen, and what is told apart."""
     biased = [audit.name_of(policy.policy) for policy in audit.policies if policy.biased]
     failed = [one.name for one in audit.not_in_twins if one.verdict == "fail"]
     unseen = significant_text(max(policy.detectable_bias for policy in audit.policies), 2)
-    colour: Colour = "green"
+    colour: doc.Colour = "green"
     if biased:
         word, rest, colour = "Biased", f": {_names_of(biased)}", "red"
     elif failed:
@@ -127,8 +104,10 @@ def _answer(audit: Audit, layout: Layout) -> Section:
         f"of the {percent_text(audit.options.level)} intervals held, where the fewest did",
     ))  # fmt: skip
     tiles.append((f"{audit.options.twins:,} twins", f"and {audit.live_runs:,} live runs of each policy"))
-    rests = [mark(False if one.verdict == "fail" else None, f"{one.name}: in no twin") for one in audit.not_in_twins]
-    return answer(
+    rests = [
+        doc.mark(False if one.verdict == "fail" else None, f"{one.name}: in no twin") for one in audit.not_in_twins
+    ]
+    return doc.answer(
         word, rest, audit.verdict, colour=colour, tiles=tiles if layout.page else (), rests=rests if layout.page else ()
     )
 
@@ -147,22 +126,22 @@ def _worst(policies: Iterable[PolicyAudit]) -> Coverage:
     return min(coverages, key=lambda one: (not one.too_low, one.share))
 
 
-def _held(policy: PolicyAudit, decimals: int) -> Run:
+def _held(policy: PolicyAudit, decimals: int) -> doc.Run:
     worst = _worst([policy])
-    return run(f"{worst.share:.{decimals}%}{' too low' if worst.too_low else ''}", _alarm(worst))
+    return doc.run(f"{worst.share:.{decimals}%}{' too low' if worst.too_low else ''}", _alarm(worst))
 
 
-def _few_values(audit: Audit, layout: Layout) -> Grid:
+def _few_values(audit: Audit, layout: doc.Layout) -> doc.Grid:
     """Return live value and bias of each policy, and how often its intervals held, for a page as wide as a phone."""
     rows = []
     for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
-        live, bias = (lines(*number.replace(" ± ", "\n± ").split("\n")) for number in (numbers.live, numbers.bias))
+        live, bias = (doc.lines(*number.replace(" ± ", "\n± ").split("\n")) for number in (numbers.live, numbers.bias))
         coloured = tuple(replace(part, colour="red" if policy.biased else "") for part in bias)
         rows.append((audit.name_of(policy.policy), live, coloured, _held(policy, 0)))
-    return table(("policy", "live", "bias", "held"), rows)
+    return doc.table(("policy", "live", "bias", "held"), rows)
 
 
-def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
+def _brief(audit: Audit, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield bias and coverage of each policy, the detectable difference of each pair, and the first warnings."""
     yield _answer(audit, layout)
     yield _log(audit, layout)
@@ -172,33 +151,33 @@ def _brief(audit: Audit, layout: Layout) -> Iterator[Section]:
         # Without the mean values of the twins, where the table has no room for them.
         values = _bias_and_coverage(audit, layout, values=False)
     note = "held: of the intervals of value, regret and uplift, the share that held where the fewest did."
-    pairs = audit.pairs[:FEW_ROWS]
+    pairs = audit.pairs[: doc.FEW_ROWS]
     if pairs:
         note += (
             " live: first less second, per round. detects: the smallest difference that compare shows, by the runs, on "
             "80 % of such logs."
         )
-        yield section("", values)
-        yield section(
+        yield doc.section("", values)
+        yield doc.section(
             _question(audit),
-            table(
+            doc.table(
                 ("pair", "live", "detects", "told apart"),
                 [
                     (_name(pair, audit), live, _detects(_ranking(pair, audit), layout)[0], _apart(pair))
                     for pair, live in zip(pairs, _live_differences(pairs, layout), strict=True)
                 ],
             ),
-            paragraph(note, style="dim"),
+            doc.paragraph(note, style="dim"),
         )
     else:
-        yield section("", values, paragraph(note, style="dim"))
-    yield from warnings_section(coded(warnings_of(audit.findings)), full=False)
-    yield name_omitted(
-        counted(len(audit.pairs) - len(pairs), "more pair"),
+        yield doc.section("", values, doc.paragraph(note, style="dim"))
+    yield from doc.warnings_section(doc.coded(warnings_of(audit.findings)), full=False)
+    yield doc.name_omitted(
+        doc.counted(len(audit.pairs) - len(pairs), "more pair"),
         "intervals",
         "how to read them",
         "what the twins are drawn from",
-        counted(len(audit.assumptions), "assumption"),
+        doc.counted(len(audit.assumptions), "assumption"),
     )
 
 
@@ -207,40 +186,42 @@ def _ranking(pair: PairAudit, audit: Audit) -> DetectableDifference:
     return pair.alone if len(audit.pairs) == 1 else pair.ranked
 
 
-def _bias_and_coverage(audit: Audit, layout: Layout, *, values: bool = True) -> Grid:
+def _bias_and_coverage(audit: Audit, layout: doc.Layout, *, values: bool = True) -> doc.Grid:
     """Return bias and coverage of each policy, one line each."""
     rows = []
     for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True):
         cells = (numbers.replayed, numbers.live) if values else ()
         rows.append((audit.name_of(policy.policy), *cells, numbers.bias, _judged(policy), _held(policy, 1)))
-    return table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
+    return doc.table(("policy", *(("replayed", "live") if values else ()), "bias", "verdict", "held"), rows)
 
 
-def _tables(audit: Audit, layout: Layout) -> Iterator[Section]:
+def _tables(audit: Audit, layout: doc.Layout) -> Iterator[doc.Section]:
     values = [
         (audit.name_of(policy.policy), f"{policy.rounds:,.0f}", *numbers, _judged(policy), _digits(policy.spread))
         for policy, numbers in zip(audit.policies, _values_of(audit, layout), strict=True)
     ]
     columns = ("policy", "rounds", "replayed", "live", "bias", "verdict", "spread")
-    yield section("Does the replayed value equal the live one?", table(columns, values))
-    yield section("Do the intervals hold?", _intervals(audit))
+    yield doc.section("Does the replayed value equal the live one?", doc.table(columns, values))
+    yield doc.section("Do the intervals hold?", _intervals(audit))
     if not audit.pairs:
         return
     pairs = [
         (_name(pair, audit), live, _difference(pair), _digits(pair.spread), _ranked(pair), _apart(pair))
         for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True)
     ]
-    yield section(_question(audit), table(("pair", "live", "replayed", "spread", "ranked", "told apart"), pairs))
+    yield doc.section(
+        _question(audit), doc.table(("pair", "live", "replayed", "spread", "ranked", "told apart"), pairs)
+    )
     powers = [
         ("" if i else _name(pair, audit), name, *_detects(detected, layout), _share(detected, audit))
         for pair in audit.pairs
         for i, (name, detected) in enumerate(_cases(pair, audit))
     ]
-    shown = table(("pair", "test", "detects", "", "shown"), powers)
-    yield section("How large a difference shows on 80 % of such logs?", shown)
+    shown = doc.table(("pair", "test", "detects", "", "shown"), powers)
+    yield doc.section("How large a difference shows on 80 % of such logs?", shown)
 
 
-def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
+def _lists(audit: Audit, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield the numbers of the tables as lists, for narrow terminals."""
     for policy, values in zip(audit.policies, _values_of(audit, layout), strict=True):
         rows = [
@@ -257,9 +238,9 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
                 for name, coverage in _coverages(policy).items()
             ),
         ]
-        yield named(audit.name_of(policy.policy), rows)
+        yield doc.named(audit.name_of(policy.policy), rows)
     if audit.pairs:
-        yield section(_question(audit))
+        yield doc.section(_question(audit))
     for pair, live in zip(audit.pairs, _live_differences(audit.pairs, layout), strict=True):
         rows = [
             ("live", live),
@@ -270,7 +251,7 @@ def _lists(audit: Audit, layout: Layout) -> Iterator[Section]:
             ),
             ("told apart", _apart(pair).text),
         ]
-        yield named(_name(pair, audit), rows)
+        yield doc.named(_name(pair, audit), rows)
 
 
 def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, DetectableDifference]]:
@@ -286,14 +267,14 @@ def _cases(pair: PairAudit, audit: Audit) -> list[tuple[str, DetectableDifferenc
     ]
 
 
-def _intervals(audit: Audit) -> Grid:
+def _intervals(audit: Audit) -> doc.Grid:
     rows = []
     for policy in audit.policies:
-        cells: list[Wordable] = [audit.name_of(policy.policy)]
+        cells: list[doc.Wordable] = [audit.name_of(policy.policy)]
         for coverage in _coverages(policy).values():
-            cells += [run(f"{coverage.share:.1%}", _alarm(coverage)), _width(coverage)]
+            cells += [doc.run(f"{coverage.share:.1%}", _alarm(coverage)), _width(coverage)]
         rows.append(cells)
-    return table(("policy", "value", "width", "regret", "width", "uplift", "width"), rows)
+    return doc.table(("policy", "value", "width", "regret", "width", "uplift", "width"), rows)
 
 
 def _question(audit: Audit) -> str:
@@ -308,7 +289,7 @@ class _Values(NamedTuple):
     bias: str
 
 
-def _values_of(audit: Audit, layout: Layout) -> list[_Values]:
+def _values_of(audit: Audit, layout: doc.Layout) -> list[_Values]:
     """Return the values of each policy, in the decimals of their columns."""
     digits = column_digits((policy.live_standard_error for policy in audit.policies), least=_DIGITS)
     bias_digits = column_digits((policy.bias_standard_error for policy in audit.policies), least=_DIGITS)
@@ -323,17 +304,17 @@ def _values_of(audit: Audit, layout: Layout) -> list[_Values]:
     ]
 
 
-def _live_differences(pairs: Sequence[PairAudit], layout: Layout) -> list[str]:
+def _live_differences(pairs: Sequence[PairAudit], layout: doc.Layout) -> list[str]:
     """Return the live difference of each pair, in the decimals of its column."""
     digits = column_digits((pair.live_standard_error for pair in pairs), least=_DIGITS)
     sign = layout.plus_minus
     return [error_text(pair.live_difference, pair.live_standard_error, digits, sign, sign=True) for pair in pairs]
 
 
-def _judged(policy: PolicyAudit) -> Run:
+def _judged(policy: PolicyAudit) -> doc.Run:
     if policy.biased:
-        return run("BIASED", "bold red")
-    return run(f"none seen above {significant_text(policy.detectable_bias, 2)}")
+        return doc.run("BIASED", "bold red")
+    return doc.run(f"none seen above {significant_text(policy.detectable_bias, 2)}")
 
 
 def _digits(number: float) -> str:
@@ -360,15 +341,15 @@ def _ranked(pair: PairAudit) -> str:
     return "?" if pair.ranked_rightly is None else f"{pair.ranked_rightly:.0%}"
 
 
-def _apart(pair: PairAudit) -> Run:
+def _apart(pair: PairAudit) -> doc.Run:
     answers = {True: ("yes", "green"), False: ("no", "yellow"), None: ("perhaps", "yellow")}
     alone, ranked = answers[pair.told_apart], answers[pair.told_apart_ranked]
     if alone == ranked:
-        return run(*ranked)
-    return run(f"{ranked[0]}, alone {alone[0]}", ranked[1])
+        return doc.run(*ranked)
+    return doc.run(f"{ranked[0]}, alone {alone[0]}", ranked[1])
 
 
-def _detects(detected: DetectableDifference, layout: Layout) -> tuple[str, str]:
+def _detects(detected: DetectableDifference, layout: doc.Layout) -> tuple[str, str]:
     if math.isnan(detected.difference):
         return "none", "(same displays)"
     difference, error = significant_text(detected.difference, 2), significant_text(detected.standard_error, 1)

@@ -40,9 +40,17 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
 
-class _Axis(_Part):
+class _Guide(_Part):
+    """The axis, the legend or the scale of a channel."""
+
     title: Title = None
     format: Format = ""
+    type: Literal["log", "utc"] | None = None
+    domain: Annotated[list[Label | Number], Field(max_length=100_000, fail_fast=True)] | None = None
+    domain_min: Number = 0
+    range: Annotated[list[Look | Dash], Field(max_length=100_000, fail_fast=True)] | None = None
+    nice: bool = True
+    zero: bool = True
     values: Annotated[list[Number], Field(max_length=1_000, fail_fast=True)] | None = None
     label_expr: Annotated[str, Field(pattern=rf"^({_DURATION}){{1,100}}''$")] | None = None
     label_angle: Annotated[float, Field(ge=-90, le=90)] = 0
@@ -53,27 +61,13 @@ class _Axis(_Part):
     tick_min_step: Annotated[float, Field(ge=1, le=1e300)] = 1
     title_align: Literal["left"] = "left"
     title_baseline: Literal["top"] = "top"
+    title_limit: Pixels = 0
     title_x: Annotated[float, Field(ge=0, le=1_000)] = 0
     title_y: Annotated[float, Field(ge=0, le=1_000)] = 0
-
-
-class _Legend(_Part):
-    title: Title = None
     orient: Literal["top", "right"] = "top"
     symbol_type: Literal["stroke"] = "stroke"
     symbol_opacity: Share = 1
-    label_limit: Pixels = 0
-    title_limit: Pixels = 0
     columns: Annotated[int, Field(ge=0, le=100)] = 0
-
-
-class _Scale(_Part):
-    type: Literal["log", "utc"] | None = None
-    domain: Annotated[list[Label | Number], Field(max_length=100_000, fail_fast=True)] | None = None
-    domain_min: Number = 0
-    range: Annotated[list[Look | Dash], Field(max_length=100_000, fail_fast=True)] | None = None
-    nice: bool = True
-    zero: bool = True
 
 
 class _Channel(_Part):
@@ -83,9 +77,9 @@ class _Channel(_Part):
     datum: Number = 0
     title: Title = None
     format: Format = ""
-    axis: _Axis | None = None
-    legend: _Legend | None = None
-    scale: _Scale | None = None
+    axis: _Guide | None = None
+    legend: _Guide | None = None
+    scale: _Guide | None = None
     sort: Annotated[list[Label], Field(max_length=100_000, fail_fast=True)] | None = None
     stack: None = None
 
@@ -114,10 +108,6 @@ class _Encoding(_Part):
     tooltip: _Channel | Annotated[list[_Channel], Field(max_length=10)] | None = None
 
 
-class _Point(_Part):
-    size: Pixels
-
-
 class _Mark(_Part):
     type: Literal["area", "bar", "line", "point", "rect", "rule", "text", "tick"]
     color: Look = "black"
@@ -131,7 +121,7 @@ class _Mark(_Part):
     stroke_width: Pixels = 0
     stroke_dash: Dash | None = None
     interpolate: Literal["linear", "monotone", "step-after"] = "linear"
-    point: bool | _Point = False
+    point: bool | dict[Literal["size"], Pixels] = False
     bin_spacing: Pixels = 0
     align: Literal["left", "center", "right"] = "left"
     baseline: Literal["top", "middle", "bottom"] = "middle"
@@ -187,28 +177,17 @@ class _Panel(_Unit):
         return [self, *self.layer]
 
 
-class _AxisLook(_Part):
+class _Look(_Part):
+    """How all axes of a chart look, or its plot."""
+
     grid_color: Look = "black"
+    grid_opacity: Share = 1
     label_font_size: Annotated[float, Field(ge=1, le=100)] = 11
     title_font_size: Annotated[float, Field(ge=1, le=100)] = 11
     title_font_weight: Literal["normal", "bold"] = "normal"
-    grid_opacity: Share = 1
-
-
-class _ViewLook(_Part):
     continuous_height: Pixels = 0
     continuous_width: Pixels = 0
     stroke_width: Pixels = 0
-
-
-class _Config(_Part):
-    axis: _AxisLook = _AxisLook()
-    view: _ViewLook = _ViewLook()
-
-
-class _Autosize(_Part):
-    type: Literal["fit"] = "fit"
-    contains: Literal["padding"] = "padding"
 
 
 class _Chart(_Panel):
@@ -217,10 +196,10 @@ class _Chart(_Panel):
     hconcat: Annotated[list[_Panel], Field(max_length=500, fail_fast=True)] = []
     vconcat: Annotated[list[_Panel], Field(max_length=500, fail_fast=True)] = []
     datasets: dict[Label, Rows] = {}
-    config: _Config = _Config()
+    config: dict[Literal["axis", "view"], _Look] = {}
     description: Text = ""
     padding: Pixels = 0
-    autosize: _Autosize | None = None
+    autosize: dict[Literal["type", "contains"], Literal["fit", "padding"]] = {}
     version: Annotated[str, Field(alias="$schema", max_length=100, pattern=r"^https://vega\.github\.io/schema/")] = ""
 
     @model_validator(mode="after")

@@ -11,30 +11,7 @@ from evaluator.checks.propensities import OVERLAP
 from evaluator.checks.result import FOUND, POWER, CheckResult, Verdict
 from evaluator.checks.run import CheckReport, InReplay
 from evaluator.estimates.standard_errors import missing
-from evaluator.reports.document import (
-    Block,
-    Bullets,
-    Colour,
-    Document,
-    Layout,
-    Section,
-    Wordable,
-    Words,
-    answer,
-    column,
-    counted,
-    fold,
-    grid,
-    lights,
-    mark,
-    name_omitted,
-    paragraph,
-    picture,
-    run,
-    section,
-    which_log,
-    words,
-)
+from evaluator.reports import document as doc
 from evaluator.reports.numbers import percent_text
 from evaluator.reports.terminal import CHECK_STYLES, DO
 
@@ -49,59 +26,61 @@ _COUNTED: dict[Verdict, str] = {
 }
 
 
-def document(report: CheckReport, layout: Layout) -> Document:
+def document(report: CheckReport, layout: doc.Layout) -> doc.Document:
     """Return the document on whether a log is fit for replay: the answer first, and every check or those that alarm."""
     build = _page if layout.page else _whole if layout.full else _brief
-    return Document("check", f"Checks of {report.dataset}", tuple(build(report, layout)))
+    return doc.Document("check", f"Checks of {report.dataset}", tuple(build(report, layout)))
 
 
-def _page(report: CheckReport, layout: Layout) -> Iterator[Section]:
+def _page(report: CheckReport, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield the answer, what a replay would have of the log, the tests, what is wrong beside the first, and folds."""
     yield _log(report, layout)
     yield _answer(report, layout)
-    yield picture("What is left for a replay?", "of a policy that tries all actions alike", "left")
+    yield doc.picture("What is left for a replay?", "of a policy that tries all actions alike", "left")
     tests = "a dot a test: the further right, the less likely by chance; beyond the line it counts"
-    yield picture("How sure are the checks?", tests, "tests")
+    yield doc.picture("How sure are the checks?", tests, "tests")
     more = _alarms(report)[1:]
     if more:
-        yield section("What else is wrong, the worst first", lights(more[:_EXPLAINED]))
+        yield doc.section("What else is wrong, the worst first", doc.lights(more[:_EXPLAINED]))
     if more[_EXPLAINED:]:
         rest = more[_EXPLAINED:]
-        yield from fold(f"{len(rest)} more", "what they mean and what to do", [section("", lights(rest))])
+        yield from doc.fold(f"{len(rest)} more", "what they mean and what to do", [doc.section("", doc.lights(rest))])
     passed, untested = report.having("pass"), report.having("not applicable")
     if passed:
-        yield from fold("What passed", counted(len(passed), "check"), [section("", lights(passed))])
+        yield from doc.fold("What passed", doc.counted(len(passed), "check"), [doc.section("", doc.lights(passed))])
     if untested:
-        reasons = grid([column("", bold=True), column("")], [(one.name, one.what) for one in untested], headed=False)
-        yield from fold("Not tested", f"{counted(len(untested), 'check')}, and why", [section("", reasons)])
-    found = section("", paragraph(_tests(report)), *_detectable(report))
-    yield from fold("What would have been found", "the smallest defects that such a log shows", [found])
+        reasons = doc.grid(
+            [doc.column("", bold=True), doc.column("")], [(one.name, one.what) for one in untested], headed=False
+        )
+        yield from doc.fold("Not tested", f"{doc.counted(len(untested), 'check')}, and why", [doc.section("", reasons)])
+    found = doc.section("", doc.paragraph(_tests(report)), *_detectable(report))
+    yield from doc.fold("What would have been found", "the smallest defects that such a log shows", [found])
 
 
-def _whole(report: CheckReport, layout: Layout) -> Iterator[Section]:
+def _whole(report: CheckReport, layout: doc.Layout) -> Iterator[doc.Section]:
     yield _answer(report, layout)
     yield _log(report, layout)
-    yield section("", lights(report.checks))
+    yield doc.section("", doc.lights(report.checks))
     untested = [check.name for check in report.having("not applicable") if not check.follows_from]
-    reasons = [paragraph(f"Not tested, for the reasons above: {', '.join(untested)}.")] if untested else []
-    assumed = paragraph(f"propensities: {report.propensity} ({report.assumption})")
-    yield section("", *reasons, assumed, *_detectable(report))
+    reasons = [doc.paragraph(f"Not tested, for the reasons above: {', '.join(untested)}.")] if untested else []
+    assumed = doc.paragraph(f"propensities: {report.propensity} ({report.assumption})")
+    yield doc.section("", *reasons, assumed, *_detectable(report))
 
 
-def _brief(report: CheckReport, layout: Layout) -> Iterator[Section]:
+def _brief(report: CheckReport, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield the answer, the checks that failed or warned in a line each, and how many others there are."""
     yield _answer(report, layout)
     yield _log(report, layout)
-    rows = [(run(one.verdict, CHECK_STYLES[one.verdict]), f"{one.name}: {one.number}") for one in _alarms(report)]
+    rows = [(doc.run(one.verdict, CHECK_STYLES[one.verdict]), f"{one.name}: {one.number}") for one in _alarms(report)]
     causes = Counter(check.follows_from for check in report.checks if check.follows_from)
     rows += [
-        (run("follows", CHECK_STYLES["not applicable"]), f"{number} from {cause}, which says what to do")
+        (doc.run("follows", CHECK_STYLES["not applicable"]), f"{number} from {cause}, which says what to do")
         for cause, number in causes.items()
     ]
     untested = len(report.having("not applicable")) - causes.total()
-    rows.append((run("pass", CHECK_STYLES["pass"]), f"{len(report.having('pass'))} checks; {untested} not tested"))
-    yield section("", grid([column("verdict", "whole"), column("checks")], rows, headed=False))
-    yield name_omitted(
+    rows.append((doc.run("pass", CHECK_STYLES["pass"]), f"{len(report.having('pass'))} checks; {untested} not tested"))
+    yield doc.section("", doc.grid([doc.column("verdict", "whole"), doc.column("checks")], rows, headed=False))
+    yield doc.name_omitted(
         "what the others mean and what to do" if len(_alarms(report)) > 1 else "",
         "numbers of all checks",
         "why some are not tested",
@@ -113,16 +92,16 @@ def _alarms(report: CheckReport) -> tuple[CheckResult, ...]:
     return (*report.having("fail"), *report.having("warn"))
 
 
-def _log(report: CheckReport, layout: Layout) -> Section:
+def _log(report: CheckReport, layout: doc.Layout) -> doc.Section:
     size = f"{report.displays:,} displays, {report.conversions:,} conversions, {report.actions:,} actions"
-    return which_log(report.dataset, size, f"propensities: {report.propensity}", layout=layout)
+    return doc.which_log(report.dataset, size, f"propensities: {report.propensity}", layout=layout)
 
 
-def _answer(report: CheckReport, layout: Layout) -> Section:
+def _answer(report: CheckReport, layout: doc.Layout) -> doc.Section:
     """Return the answer: whether the log is fit, what is wrong first with its remedy, and what a replay tells."""
     alarms = _alarms(report)
     counts = f"{len(report.having('fail'))} failed, {len(report.having('warn'))} warned"
-    colour: Colour = "green"
+    colour: doc.Colour = "green"
     if report.having("fail"):
         word, rest, colour = "Not fit", f" for replay: {counts}", "red"
     elif not report.replay.enough:
@@ -132,27 +111,27 @@ def _answer(report: CheckReport, layout: Layout) -> Section:
     else:
         word, rest = "Fit", " for replay, as far as this log can tell"
     tiles = _tiles(report) if layout.page and report.replay.enough else []
-    sentences: list[Wordable] = [*_first(alarms[0], several=len(alarms) > 1, number=layout.page)] if alarms else []
+    sentences: list[doc.Wordable] = [*_first(alarms[0], several=len(alarms) > 1, number=layout.page)] if alarms else []
     if not tiles:
         sentences.append(_describe_replay(report.replay, report[OVERLAP.name].numbers.get("rounds_without_rarest")))
     if not (tiles and alarms):
         sentences.append(_tests(report))
-    passed = counted(len(report.having("pass")), "check")
+    passed = doc.counted(len(report.having("pass")), "check")
     rests = [
-        mark(True, f"{passed or 'no check'} passed"),
-        mark(report.propensity == "logged" or None, f"propensities: {report.propensity}; {report.assumption}"),
-        *([mark(None, report.left_out)] if report.left_out else []),
+        doc.mark(True, f"{passed or 'no check'} passed"),
+        doc.mark(report.propensity == "logged" or None, f"propensities: {report.propensity}; {report.assumption}"),
+        *([doc.mark(None, report.left_out)] if report.left_out else []),
     ]
-    return answer(word, rest, *sentences, colour=colour, tiles=tiles, rests=rests if layout.page else rests[2:])
+    return doc.answer(word, rest, *sentences, colour=colour, tiles=tiles, rests=rests if layout.page else rests[2:])
 
 
-def _first(check: CheckResult, *, several: bool, number: bool) -> Iterator[Words]:
+def _first(check: CheckResult, *, several: bool, number: bool) -> Iterator[doc.Words]:
     """Yield what a check found, with its number if wanted, and what to do about it."""
     found = f" ({check.number}): " if number else ": "
-    name = run(check.name, f"bold {_PLACES[check.verdict]}")
-    yield words("First, " if several else "", name, f"{found}{check.what}")
+    name = doc.run(check.name, f"bold {_PLACES[check.verdict]}")
+    yield doc.words("First, " if several else "", name, f"{found}{check.what}")
     if check.remedy:
-        yield words(run(DO, "bold"), check.remedy)
+        yield doc.words(doc.run(DO, "bold"), check.remedy)
 
 
 def _tiles(report: CheckReport) -> list[tuple[str, str]]:
@@ -174,12 +153,12 @@ def _tests(report: CheckReport) -> str:
     return f"{start} Together they warn about {report.options.false_alarms:.0%} of clean logs at most."
 
 
-def checks_of_log(report: CheckReport) -> Section:
+def checks_of_log(report: CheckReport) -> doc.Section:
     """Return the results of a log's checks in brief, as a section beside the results of replays."""
     said = ", ".join(f"{len(report.having(verdict))} {word}" for verdict, word in _COUNTED.items())
     worst = _alarms(report)
-    title = words(run("Checks of the log ", "bold"), f"{said}: `evaluate check` says more")
-    return section(title, *([lights(worst, brief=True)] if worst else []), id="checks")
+    title = doc.words(doc.run("Checks of the log ", "bold"), f"{said}: `evaluate check` says more")
+    return doc.section(title, *([doc.lights(worst, brief=True)] if worst else []), id="checks")
 
 
 def _describe_replay(replay: InReplay, without_rarest: float | None) -> str:
@@ -202,16 +181,16 @@ def _describe_replay(replay: InReplay, without_rarest: float | None) -> str:
     return f"{size}: it tells an uplift of {replay.smallest_uplift:.0%} or more on 80 % of such logs."
 
 
-def _detectable(report: CheckReport) -> list[Block]:
+def _detectable(report: CheckReport) -> list[doc.Block]:
     """Return the defects that the checks of such a log could find, and those that no check can."""
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     sizes = [check.shows for check in report.checks if check.shows]
     if sizes:
         chances = f"with a chance of {FOUND:.0%} to {POWER:.0%}"
-        blocks.append(paragraph(f"Had it been in the log, each of these would have been found {chances}:"))
-        blocks.append(Bullets(tuple(map(words, sizes))))
+        blocks.append(doc.paragraph(f"Had it been in the log, each of these would have been found {chances}:"))
+        blocks.append(doc.Bullets(tuple(map(doc.words, sizes))))
     known = "users" in report[WEAR_OUT.name].numbers
     users = "" if known else ", or, without a column of users, effects of their earlier displays"
     wrong = "or conversions on a wrong display" if known else "conversions on a wrong display"
-    blocks.append(paragraph(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}."))
+    blocks.append(doc.paragraph(f"What no log shows, no check finds: an unmeasured cause, {wrong}{users}."))
     return blocks

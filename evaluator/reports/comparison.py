@@ -18,6 +18,7 @@ from evaluator.findings.finding import assumptions_of, warnings_of
 from evaluator.replays.findings.run import ends_seen, outside_seen
 from evaluator.replays.options import told_events_words
 from evaluator.replays.result import ReplayResult
+from evaluator.reports import document as doc
 from evaluator.reports.check import checks_of_log
 from evaluator.reports.decision_page import (
     SAME_DISPLAYS,
@@ -28,32 +29,6 @@ from evaluator.reports.decision_page import (
     page_sections,
     said_of_weighted,
     value_table,
-)
-from evaluator.reports.document import (
-    Block,
-    Cell,
-    Document,
-    Grid,
-    Layout,
-    Paragraph,
-    Section,
-    VerdictBlock,
-    Wordable,
-    Words,
-    coded,
-    column,
-    counted,
-    grid,
-    interval_assumptions,
-    lines,
-    listed,
-    name_omitted,
-    named,
-    paragraph,
-    run,
-    section,
-    warnings_section,
-    words,
 )
 from evaluator.reports.numbers import Measured, measured, measured_below
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
@@ -76,48 +51,52 @@ OF_CLUSTERS = (
     "Displays hang together by {by}: realised differences, and the ranking below, are for the clusters of this log; "
     "expected differences are for new ones."
 )
-Number = tuple[str, Callable[[int], "Interval | Cell"]]
+Number = tuple[str, Callable[[int], "Interval | doc.Cell"]]
 
 APART = "Policies whose rewards are cut by different windows stand apart: their values cannot be compared."
 
 
-def document(comparison: Comparison, layout: Layout) -> Document:
+def document(comparison: Comparison, layout: doc.Layout) -> doc.Document:
     """Return the document of a comparison: all sections, or a short form for one screen."""
     title = f"{len(comparison.results)} replays of {comparison.results[0].plan['dataset']}"
     if layout.page:
         report = tuple(_all_sections(comparison, layout))
-        return Document("compare", title, tuple(page_sections(comparison, layout, report)))
+        return doc.Document("compare", title, tuple(page_sections(comparison, layout, report)))
     verdict = comparison.verdict
     first = [] if verdict is None else list(answer_sections(comparison, verdict, layout))
     if not layout.full:
-        return Document("compare", title, (*first, *_short_sections(comparison, layout)))
-    why = [] if verdict is None else [section("", VerdictBlock(verdict))]
-    return Document("compare", title, (*first, *why, *_all_sections(comparison, layout)))
+        return doc.Document("compare", title, (*first, *_short_sections(comparison, layout)))
+    why = [] if verdict is None else [doc.section("", doc.VerdictBlock(verdict))]
+    return doc.Document("compare", title, (*first, *why, *_all_sections(comparison, layout)))
 
 
-def first_numbers(results: Sequence[ReplayResult], *, most: int) -> Document:
+def first_numbers(results: Sequence[ReplayResult], *, most: int) -> doc.Document:
     """Return what is known of some replays while logs are resampled, with a line for each of at most so many."""
     rows = [
         (name, *measured(result.value), measured(result.uplift, sign=True)[0], f"{result.rounds:,}")
         for name, result in zip(names_of(results), results[:most], strict=False)
     ]
     names = ("realised value", f"{results[0].value.level:.0%} interval", "over logging", "rounds")
-    table = grid([column("", "whole"), *(column(name, "number") for name in names)], rows)
-    left = [paragraph(f"{len(results) - most:,} more")] if len(results) > most else []
-    said = paragraph("Of these replays alone; intervals of expected values follow.")
-    return Document("compare", "First numbers", (section("First numbers", said, table, *left),))
+    table = doc.grid([doc.column("", "whole"), *(doc.column(name, "number") for name in names)], rows)
+    left = [doc.paragraph(f"{len(results) - most:,} more")] if len(results) > most else []
+    said = doc.paragraph("Of these replays alone; intervals of expected values follow.")
+    return doc.Document("compare", "First numbers", (doc.section("First numbers", said, table, *left),))
 
 
-def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
+def _short_sections(comparison: Comparison, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield the ranked lines, the sections that options asked for, and what to read before trusting the numbers."""
     results, verdict = comparison.results, comparison.verdict
     if verdict is None:
-        yield section(
+        yield doc.section(
             "",
             _heading(results),
-            *(paragraph(_dim(words(line))) for line in results[0].meaning[:1]),
+            *(doc.paragraph(_dim(doc.words(line))) for line in results[0].meaning[:1]),
             value_table(results[0], layout),
-            *([paragraph(SEEN_BOUNDS.format(outside_seen(ends)), style="dim")] if (ends := ends_seen(results)) else []),
+            *(
+                [doc.paragraph(SEEN_BOUNDS.format(outside_seen(ends)), style="dim")]
+                if (ends := ends_seen(results))
+                else []
+            ),
         )
     if results[0].guardrails:
         yield guardrails(results, layout)
@@ -125,56 +104,56 @@ def _short_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]
     yield from segments(results, comparison.segments, full=False)
     if comparison.check is not None:
         yield checks_of_log(comparison.check)
-    yield from warnings_section(_warnings(comparison), full=False)
-    yield from resting(_together(results, [interval_assumptions(result.findings) for result in results]))
+    yield from doc.warnings_section(_warnings(comparison), full=False)
+    yield from resting(_together(results, [doc.interval_assumptions(result.findings) for result in results]))
     if verdict is not None:
         yield closing_section(verdict, len(_assumptions(comparison)), layout)
-    yield name_omitted(
+    yield doc.name_omitted(
         "regret and difference to the logging policy",
         "ranking" if len(results) > 1 else "",
         "cost of the window" if comparison.window_costs else "",
         "cost of the schedule" if comparison.schedule_costs else "",
         "other outcomes" if any(result.outcomes for result in results) else "",
         "actions",
-        counted(len(_assumptions(comparison)), "assumption"),
+        doc.counted(len(_assumptions(comparison)), "assumption"),
     )
 
 
-def _heading(results: Sequence[ReplayResult]) -> Paragraph:
-    return paragraph(f"{len(results)} replays of ", run(results[0].plan["dataset"], "bold"))
+def _heading(results: Sequence[ReplayResult]) -> doc.Paragraph:
+    return doc.paragraph(f"{len(results)} replays of ", doc.run(results[0].plan["dataset"], "bold"))
 
 
-def _dim(sentence: Words) -> Words:
+def _dim(sentence: doc.Words) -> doc.Words:
     return tuple(replace(part, dim=True) for part in sentence)
 
 
-def _warnings(comparison: Comparison) -> list[Words]:
-    each = _together(comparison.results, [coded(warnings_of(result.findings)) for result in comparison.results])
-    return [*coded(warnings_of(comparison.findings)), *each]
+def _warnings(comparison: Comparison) -> list[doc.Words]:
+    each = _together(comparison.results, [doc.coded(warnings_of(result.findings)) for result in comparison.results])
+    return [*doc.coded(warnings_of(comparison.findings)), *each]
 
 
-def _assumptions(comparison: Comparison) -> list[Words]:
-    said: list[list[Wordable]] = []
+def _assumptions(comparison: Comparison) -> list[doc.Words]:
+    said: list[list[doc.Wordable]] = []
     told = set()
     for one, inputs in zip(comparison.results, comparison.assumed, strict=True):
         lived = one.schedule and (one.schedule.learn_every, one.schedule.learn_lag)
         # Pushes of one schedule are alike but for the number of rounds: the first line speaks for all.
         own = [found for found in assumptions_of(one.findings) if found.code != PUSHES.name or lived not in told]
         told.add(lived)
-        said.append([*coded(own), *_given_to_policy(inputs)])
+        said.append([*doc.coded(own), *_given_to_policy(inputs)])
     return _together(comparison.results, said)
 
 
-def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
+def _all_sections(comparison: Comparison, layout: doc.Layout) -> Iterator[doc.Section]:
     results = comparison.results
     level, ends = f"{results[0].value.level:.0%}", ends_seen(results)
     which = f"If no display can earn {outside_seen(ends)}, each interval" if ends else "Each interval"
-    yield section(
+    yield doc.section(
         "",
         _heading(results),
-        *(paragraph(_dim(line)) for line in _together(results, [result.meaning[:1] for result in results])),
+        *(doc.paragraph(_dim(line)) for line in _together(results, [result.meaning[:1] for result in results])),
         *_line_tables(results, level, layout),
-        paragraph(HOW_TO_READ.format(events=_told_events(results), which=which)),
+        doc.paragraph(HOW_TO_READ.format(events=_told_events(results), which=which)),
     )
     if results[0].guardrails:
         yield guardrails(results, layout)
@@ -190,14 +169,14 @@ def _all_sections(comparison: Comparison, layout: Layout) -> Iterator[Section]:
     shares = [
         (name, action_shares(result, _ACTIONS_SHOWN)) for name, result in zip(names_of(results), results, strict=True)
     ]
-    yield named("Actions (share of rounds)", shares)
+    yield doc.named("Actions (share of rounds)", shares)
     if comparison.check is not None:
         yield checks_of_log(comparison.check)
-    yield from warnings_section(_warnings(comparison), full=True)
-    yield listed("Assumptions", _assumptions(comparison), id="assumptions", folded=True)
+    yield from doc.warnings_section(_warnings(comparison), full=True)
+    yield doc.listed("Assumptions", _assumptions(comparison), id="assumptions", folded=True)
 
 
-def _line_tables(results: Sequence[ReplayResult], level: str, layout: Layout) -> list[Grid]:
+def _line_tables(results: Sequence[ReplayResult], level: str, layout: doc.Layout) -> list[doc.Grid]:
     """Return value, regret and difference to the logging policy of each line: one table, or two in little room."""
     numbers: list[Number] = [
         ("window", lambda i: window_text(results[i])),
@@ -230,18 +209,18 @@ def _teacher(result: ReplayResult, taught: Collection[str]) -> str:
     return taught_by(result.plan) or ("rewards" if result.plan["policy"] in taught else "-")
 
 
-def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
+def _weighted(results: Sequence[ReplayResult]) -> Iterator[doc.Section]:
     """Yield the weighted values of each line, if there are any: their target differs from that of the rounds."""
     if all(result.final is None and result.doubly_robust is None for result in results):
         return
     level = f"{results[0].value.level:.0%}"
     columns = [
-        column(""),
-        column("final policy"),
-        column("value (DR)", "number", folds=True),
-        column(level, "number"),
-        column("over all displays read (DR)", "number", folds=True),
-        column(level, "number"),
+        doc.column(""),
+        doc.column("final policy"),
+        doc.column("value (DR)", "number", folds=True),
+        doc.column(level, "number"),
+        doc.column("over all displays read (DR)", "number", folds=True),
+        doc.column(level, "number"),
     ]
     rows = [
         (
@@ -252,56 +231,58 @@ def _weighted(results: Sequence[ReplayResult]) -> Iterator[Section]:
         )
         for name, result in zip(names_of(results), results, strict=True)
     ]
-    yield section(
-        words(run("Weighted values ", "bold"), "per round: other targets than the rounds above"),
-        grid(columns, rows),
-        paragraph("Other estimators, and what the weights are worth, are in --json and in replay."),
+    yield doc.section(
+        doc.words(doc.run("Weighted values ", "bold"), "per round: other targets than the rounds above"),
+        doc.grid(columns, rows),
+        doc.paragraph("Other estimators, and what the weights are worth, are in --json and in replay."),
     )
 
 
-def _weighed(value: WeightedValue | None) -> tuple[Cell, Cell]:
+def _weighed(value: WeightedValue | None) -> tuple[doc.Cell, doc.Cell]:
     if value is None:
         return "", ""
     return measured(value.value) if value.given else ("not given", "too few rewards")
 
 
-def _difference_sections(comparison: Comparison, level: str) -> Iterator[Section]:
+def _difference_sections(comparison: Comparison, level: str) -> Iterator[doc.Section]:
     base, names = comparison.results[comparison.baseline], names_of(comparison.results)
     horizon, differences, costs = comparison.horizon, comparison.differences, comparison.window_costs
     why = f", {horizon.why}" if horizon.fixed else ""
     clusters = base.plan["clusters"]
     ends = ends_seen(comparison.results)
-    below: list[Wordable] = [
+    below: list[doc.Wordable] = [
         *_limit_lines(comparison.results, differences),
         *said_of_weighted(differences, names),
         REALISED + (MAY_NOT_HOLD.format(outside_seen(ends)) if ends else HOLDS),
         *([] if clusters is None else [OF_CLUSTERS.format(by=clusters["by"])]),
     ]
-    yield section(
-        words(
-            run("Difference per round ", "bold"),
+    yield doc.section(
+        doc.words(
+            doc.run("Difference per round ", "bold"),
             f"to {names[comparison.baseline]}",
             f" over the first {horizon.rounds:,} rounds{why}",
         ),
         _differences(differences, names, level),
-        *map(paragraph, below),
+        *map(doc.paragraph, below),
         id="difference",
     )
     if costs:
-        yield section(
-            words(run("Cost of the window ", "bold"), "per round: to the widest one of the same policy"),
+        yield doc.section(
+            doc.words(doc.run("Cost of the window ", "bold"), "per round: to the widest one of the same policy"),
             _differences(costs, names, level, to=True),
-            *map(paragraph, _limit_lines(comparison.results, costs)),
+            *map(doc.paragraph, _limit_lines(comparison.results, costs)),
         )
     if comparison.schedule_costs:
-        yield section(
-            words(run("Cost of the schedule ", "bold"), "per round: to the same policy, learning at each event"),
+        yield doc.section(
+            doc.words(
+                doc.run("Cost of the schedule ", "bold"), "per round: to the same policy, learning at each event"
+            ),
             _differences(comparison.schedule_costs, names, level, to=True),
-            *map(paragraph, _limit_lines(comparison.results, comparison.schedule_costs)),
+            *map(doc.paragraph, _limit_lines(comparison.results, comparison.schedule_costs)),
         )
 
 
-def _limit_lines(results: Sequence[ReplayResult], differences: Sequence[Difference]) -> list[Words]:
+def _limit_lines(results: Sequence[ReplayResult], differences: Sequence[Difference]) -> list[doc.Words]:
     """Return why variants have no difference, or no expected difference, each reason with its variants."""
 
     def limits(of: Difference) -> list[str]:
@@ -311,17 +292,17 @@ def _limit_lines(results: Sequence[ReplayResult], differences: Sequence[Differen
         return [line for line in (of.why_not, expected) if line]
 
     sentences = _together(results, list(map(limits, differences)), [of.variant for of in differences])
-    return [words(line, ".") for line in sentences]
+    return [doc.words(line, ".") for line in sentences]
 
 
-def _differences(differences: Sequence[Difference], names: Sequence[str], level: str, *, to: bool = False) -> Grid:
+def _differences(differences: Sequence[Difference], names: Sequence[str], level: str, *, to: bool = False) -> doc.Grid:
     expects = any(difference.expected for difference in differences)
     last = [f"expected difference, {level}"] if expects else []
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[doc.Cell, ...]] = []
     for difference in differences:
         found, weighted = difference.of_values, difference.weighted
         if found is None or (weighted is not None and weighted.withheld):
-            cells: tuple[Cell, ...] = ("none", "", "")
+            cells: tuple[doc.Cell, ...] = ("none", "", "")
         elif not found.n:  # an interval of width 0 would look like a measurement
             cells = (measured(found)[0], SAME_DISPLAYS if weighted is None else SAME_POLICY, "0")
         else:
@@ -334,25 +315,27 @@ def _differences(differences: Sequence[Difference], names: Sequence[str], level:
                 *([_ends(difference.expected)] if expects else []),
             )
         )
-    columns = [column(name) for name in ("", *(["to"] if to else []))]
-    return grid([*columns, *(column(name, "number", folds=True) for name in ("difference", level, "n", *last))], rows)
+    columns = [doc.column(name) for name in ("", *(["to"] if to else []))]
+    return doc.grid(
+        [*columns, *(doc.column(name, "number", folds=True) for name in ("difference", level, "n", *last))], rows
+    )
 
 
-def _ends(interval: Interval | None) -> Cell:
+def _ends(interval: Interval | None) -> doc.Cell:
     return "none" if interval is None else measured(interval)[1]
 
 
-def _ranking(comparison: Comparison) -> Section:
+def _ranking(comparison: Comparison) -> doc.Section:
     ranking = comparison.ranking
     expected = ranking.target == "expected"
     ahead = "expected ahead of" if expected else "ahead in these runs of"
     names = names_of(comparison.results)
     columns = [
-        column(""),
-        column(f"value after {comparison.horizon.rounds:,}", "number", folds=True),
-        column(ahead + (", if so" if ranking.rests_on else "")),
+        doc.column(""),
+        doc.column(f"value after {comparison.horizon.rounds:,}", "number", folds=True),
+        doc.column(ahead + (", if so" if ranking.rests_on else "")),
     ]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[doc.Cell, ...]] = []
     for group in ranking.groups:
         if group is not ranking.groups[0]:
             rows.append(("", "", ""))
@@ -363,14 +346,14 @@ def _ranking(comparison: Comparison) -> Section:
             rows.append((names[i], last, behind or "-"))
     target = "of expected values" if expected else "of these runs"
     tested = "all pairs tested" if ranking.all_pairs else "differences to the baseline tested"
-    below: list[Block] = [paragraph(ranking.conclusion, style="bold")]
+    below: list[doc.Block] = [doc.paragraph(ranking.conclusion, style="bold")]
     if len(ranking.groups) > 1:
-        below.append(paragraph(APART))
-    title = words(run("Ranking ", "bold"), f"{target} ({tested}, adjusted for their number by Holm's method)")
-    return section(title, grid(columns, rows), *below)
+        below.append(doc.paragraph(APART))
+    title = doc.words(doc.run("Ranking ", "bold"), f"{target} ({tested}, adjusted for their number by Holm's method)")
+    return doc.section(title, doc.grid(columns, rows), *below)
 
 
-def _regret(comparison: Comparison, level: str, *, wide: bool) -> Section:
+def _regret(comparison: Comparison, level: str, *, wide: bool) -> doc.Section:
     rounds = max((curve.rounds for curve in comparison.curves), key=len)
     total = int(rounds[-1])
     at = np.searchsorted(rounds, [-(-total * share // 100) for share in (10, 25, 50, 100)])
@@ -378,16 +361,16 @@ def _regret(comparison: Comparison, level: str, *, wide: bool) -> Section:
     rows = []
     for name, curve in zip(names_of(comparison.results), comparison.curves, strict=True):
         band = curve.regret
-        cells: list[Cell] = ["none" for _ in at]
+        cells: list[doc.Cell] = ["none" for _ in at]
         if len(curve.rounds):
             cells = [Measured(band.estimate[k], band.low[k], band.high[k], part, sign=False) for k in at]
         rows.append((name, *cells))
     bands = f"approximate {level} bands" if ends_seen(comparison.results) else f"{level} bands"
     printed = bands if wide else f"{bands} with --json or --out"
     kind = comparison.results[0].best_fixed_action.kind
-    columns = [column("after"), *(column(f"{rounds[k]:,}", "number", folds=True) for k in at)]
-    title = words(run("Regret ", "bold"), f"against the best fixed {kind} ({printed})")
-    return section(title, grid(columns, rows))
+    columns = [doc.column("after"), *(doc.column(f"{rounds[k]:,}", "number", folds=True) for k in at)]
+    title = doc.words(doc.run("Regret ", "bold"), f"against the best fixed {kind} ({printed})")
+    return doc.section(title, doc.grid(columns, rows))
 
 
 def _given_to_policy(assumed: VariantInputs) -> list[str]:
@@ -401,16 +384,16 @@ def _given_to_policy(assumed: VariantInputs) -> list[str]:
     return sentences
 
 
-def _line_table(policies: Sequence[str], numbers: Sequence[Number], level: str, *, stacked: bool = False) -> Grid:
-    columns = [column("policy")]
+def _line_table(policies: Sequence[str], numbers: Sequence[Number], level: str, *, stacked: bool = False) -> doc.Grid:
+    columns = [doc.column("policy")]
     for title, cell_of in numbers:
         interval = isinstance(cell_of(0), Interval)
-        columns.append(column(lines(title, level) if interval and stacked else title, "number", folds=True))
+        columns.append(doc.column(doc.lines(title, level) if interval and stacked else title, "number", folds=True))
         if interval and not stacked:
-            columns.append(column(level, "number", folds=True))
+            columns.append(doc.column(level, "number", folds=True))
     rows = []
     for i, policy in enumerate(policies):
-        row: list[Cell] = [policy]
+        row: list[doc.Cell] = [policy]
         for _, cell_of in numbers:
             cell = cell_of(i)
             if isinstance(cell, Interval):
@@ -418,17 +401,17 @@ def _line_table(policies: Sequence[str], numbers: Sequence[Number], level: str, 
             else:
                 row.append(cell)
         rows.append(row)
-    return grid(columns, rows, gap=1)
+    return doc.grid(columns, rows, gap=1)
 
 
 def _together(
-    results: Sequence[ReplayResult], per_line: Sequence[Sequence[Wordable]], numbers: Sequence[int] = ()
-) -> list[Words]:
+    results: Sequence[ReplayResult], per_line: Sequence[Sequence[doc.Wordable]], numbers: Sequence[int] = ()
+) -> list[doc.Words]:
     """Return each sentence once, with the names of its variants unless it holds for all; its code stays last."""
-    about: dict[Words, list[int]] = {}
+    about: dict[doc.Words, list[int]] = {}
     for i, sentences in zip(numbers or range(len(per_line)), per_line, strict=True):
         for sentence in sentences:
-            about.setdefault(words(sentence), []).append(i)
+            about.setdefault(doc.words(sentence), []).append(i)
     together = []
     for sentence, variants in about.items():
         if len(variants) < len(per_line):
@@ -436,6 +419,6 @@ def _together(
             said, code = (sentence[:-1], sentence[-1:]) if coded_last else (sentence, ())
             names = [names_of(results)[i] for i in variants]
             more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-            sentence = words(said, f" ({'; '.join([*names[:_NAMED], *more])})", code)
+            sentence = doc.words(said, f" ({'; '.join([*names[:_NAMED], *more])})", code)
         together.append(sentence)
     return together

@@ -9,24 +9,7 @@ from typing import Any
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.log.times import dated, time_words
-from evaluator.reports.document import (
-    Bullets,
-    Document,
-    Grid,
-    Layout,
-    Section,
-    answer,
-    counted,
-    fold,
-    name_omitted,
-    names,
-    paragraph,
-    picture,
-    run,
-    section,
-    table,
-    words,
-)
+from evaluator.reports import document as doc
 from evaluator.reports.numbers import count_text, significant_text
 from evaluator.units import ROUND, SECONDS, format_duration
 
@@ -35,49 +18,49 @@ _ACTIONS = 4
 _TRUTHS = ("revenue", "cost", "profit", "unsubscribe")
 
 
-def document(described: dict[str, Any] | Log, layout: Layout) -> Document:
+def document(described: dict[str, Any] | Log, layout: doc.Layout) -> doc.Document:
     """Return what `evaluator.datasets.show` says of a dataset, or of a log: everything, or a short form for one screen.
 
     For a log that breaks a rule of logs, the document names the rule.
     """
     if not isinstance(described, Log):
-        return Document("datasets show", f"The log {described['name']}", _facts(described, layout))
-    return Document("log", described.meta.name, _sections_of_log(described, layout))
+        return doc.Document("datasets show", f"The log {described['name']}", _facts(described, layout))
+    return doc.Document("log", described.meta.name, _sections_of_log(described, layout))
 
 
-def validation_document(report: dict[str, Any]) -> Document:
+def validation_document(report: dict[str, Any]) -> doc.Document:
     """Return what `evaluator.datasets.validate` found: the verdict first, and every count that is not 0."""
     sound = report["ok"]
     counts = ((name.replace("_", " "), count_text(value)) for name, value in report["counts"].items() if value)
-    head = answer(
+    head = doc.answer(
         "Sound" if sound else "Not sound", f": {report['name']}" + ("" if sound else ", rows were left out"),
         colour="green" if sound else "yellow",
     )  # fmt: skip
-    sections = (head, section("", _named([*counts, *_set_rows(report["eligible"])])))
-    return Document("datasets validate", f"Validation of {report['name']}", sections)
+    sections = (head, doc.section("", _named([*counts, *_set_rows(report["eligible"])])))
+    return doc.Document("datasets validate", f"Validation of {report['name']}", sections)
 
 
-def _sections_of_log(log: Log, layout: Layout) -> tuple[Section, ...]:
+def _sections_of_log(log: Log, layout: doc.Layout) -> tuple[doc.Section, ...]:
     from evaluator.reading.summary import log_facts
 
     try:
         log.checked()
     except LogError as error:
-        return (section("", paragraph(repr(log)), paragraph(str(error), style="bold yellow")),)
+        return (doc.section("", doc.paragraph(repr(log)), doc.paragraph(str(error), style="bold yellow")),)
     if not len(log):
-        return (section("", paragraph(repr(log))),)
+        return (doc.section("", doc.paragraph(repr(log))),)
     return _facts({"name": log.meta.name, "spec": None, "log": log_facts(log).to_dict()}, layout)
 
 
-def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
+def _facts(facts: dict[str, Any], layout: doc.Layout) -> tuple[doc.Section, ...]:
     """Return the sections on a log and its spec: how large it is, what it showed, and all that is known of it."""
     spec, log = facts["spec"], facts["log"]
     title = f"  {spec['title']}" if spec else ""
-    heading = section("", paragraph(run(facts["name"], "bold"), title), id="log")
+    heading = doc.section("", doc.paragraph(doc.run(facts["name"], "bold"), title), id="log")
     about = [("licence", spec["licence"]), ("homepage", spec.get("homepage", ""))] if spec else []
     if log is None:
-        said = section("", paragraph(f"The spec alone: {facts['missing']}"))
-        return (heading, *([section("", _named(about))] if about else []), said)
+        said = doc.section("", doc.paragraph(f"The spec alone: {facts['missing']}"))
+        return (heading, *([doc.section("", _named(about))] if about else []), said)
     # Counts of 0, of steps that the adapter did not need, are left out.
     counts = {name: value for name, value in log["counts"].items() if layout.full or (value and name not in log)}
     # The short form says these in its answer.
@@ -90,31 +73,31 @@ def _facts(facts: dict[str, Any], layout: Layout) -> tuple[Section, ...]:
     first = [heading, _answer(log, layout)] if layout.page else [_answer(log, layout), heading]
     columns = ("action", "displays", "conversions")
     counted_actions = [(one["label"], f"{one['displays']:,}", f"{one['conversions']:,}") for one in actions]
-    shown = section("Most shown", table(columns, counted_actions))
+    shown = doc.section("Most shown", doc.table(columns, counted_actions))
     truths = [(row["chooses"], *(f"{row[number]:.4f}" for number in _TRUTHS)) for row in few]
-    true = [section("True values a display", table(("chooses", *_TRUTHS), truths))] if few else []
+    true = [doc.section("True values a display", doc.table(("chooses", *_TRUTHS), truths))] if few else []
     # The log's own words: they name no option of this package.
-    noted = Bullets(tuple(words(replace(run(note), verbatim=True)) for note in log["notes"]))
-    notes = [section("Notes", noted)] if log["notes"] else []
-    everything = section("", _named([*about, *rows]))
+    noted = doc.Bullets(tuple(doc.words(replace(doc.run(note), verbatim=True)) for note in log["notes"]))
+    notes = [doc.section("Notes", noted)] if log["notes"] else []
+    everything = doc.section("", _named([*about, *rows]))
     if layout.page:
-        drawn = picture("What did it show?", "share of displays; each action has its own colour", "shown")
+        drawn = doc.picture("What did it show?", "share of displays; each action has its own colour", "shown")
         return (
             *first, drawn, shown,
-            *fold("All that is known of it", "sizes, times, delays, fingerprint", [everything], charts=("log",)),
-            *fold("True values", "what each choice earns a display", true),
-            *fold("Notes", "of the log itself", notes),
+            *doc.fold("All that is known of it", "sizes, times, delays, fingerprint", [everything], charts=("log",)),
+            *doc.fold("True values", "what each choice earns a display", true),
+            *doc.fold("Notes", "of the log itself", notes),
         )  # fmt: skip
     omitted = [
         "counts that are 0" if len(counts) < len(log["counts"]) else "",
-        counted(len(log["top_actions"]) - len(actions), "more action"),
+        doc.counted(len(log["top_actions"]) - len(actions), "more action"),
         "more true values" if len(few) < len(truth) else "",
     ]
-    rest = (name_omitted(*omitted),) if any(omitted) and not layout.full else ()
+    rest = (doc.name_omitted(*omitted),) if any(omitted) and not layout.full else ()
     return (*first, shown, everything, *true, *notes, *rest)
 
 
-def _answer(log: dict[str, Any], layout: Layout) -> Section:
+def _answer(log: dict[str, Any], layout: doc.Layout) -> doc.Section:
     """Return how large a log is, over which time, and how its displays were followed."""
     tick = log["tick"]
     until = _until(log["observed_until"], log["time_range"][1], tick)
@@ -127,7 +110,7 @@ def _answer(log: dict[str, Any], layout: Layout) -> Section:
     delays = log["delay_quantiles"]
     if delays:
         tiles.append((_delay(delays["p50"], tick), "until half of the conversions seen had come"))
-    return answer(
+    return doc.answer(
         f"{log['displays']:,} displays", f" and {log['conversions']:,} conversions", known,
         tiles=tiles if layout.page else (),
     )  # fmt: skip
@@ -159,9 +142,9 @@ def _log_rows(log: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _named(rows: Iterable[tuple[str, str]]) -> Grid:
+def _named(rows: Iterable[tuple[str, str]]) -> doc.Grid:
     """Return a table of names and texts, without the names whose text is empty."""
-    return names((name, text) for name, text in rows if text)
+    return doc.names((name, text) for name, text in rows if text)
 
 
 def _set_rows(sets: dict[str, Any] | None) -> list[tuple[str, str]]:

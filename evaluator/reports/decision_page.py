@@ -15,6 +15,7 @@ from evaluator.estimates.confidence import Interval
 from evaluator.findings.codes import LARGEST_REWARD_SEEN, SMALLEST_REWARD_SEEN, YOUNG_DISPLAYS
 from evaluator.findings.finding import warnings_of
 from evaluator.replays.result import ReplayResult
+from evaluator.reports import document as doc
 from evaluator.reports.decision_words import (
     MOST_ROWS,
     Tile,
@@ -30,27 +31,6 @@ from evaluator.reports.decision_words import (
     sentences,
     steps,
     tiles,
-)
-from evaluator.reports.document import (
-    CANDIDATES,
-    NEXT,
-    Cell,
-    Grid,
-    Layout,
-    Section,
-    VerdictBlock,
-    Wordable,
-    column,
-    counted,
-    fold,
-    grid,
-    lines,
-    paragraph,
-    picture,
-    run,
-    section,
-    which_log,
-    words,
 )
 from evaluator.reports.numbers import interval_parts, measured, measured_below, percent_text, significant_text
 from evaluator.reports.replay import share_within
@@ -70,37 +50,37 @@ SAME_POLICY = "same policy"
 SEEN_BOUNDS = "These intervals hold only if no display can earn {}, which nobody knows."
 
 
-def page_sections(comparison: Comparison, layout: Layout, report: Sequence[Section]) -> Iterator[Section]:
+def page_sections(comparison: Comparison, layout: doc.Layout, report: Sequence[doc.Section]) -> Iterator[doc.Section]:
     """Yield the sections of the page: the log, the decision, pictures, candidates, next steps; all else folded."""
     yield _log(comparison, layout)
     block = decision_block(comparison)
     if block is None:
         yield from report
         return
-    yield section("", block)
+    yield doc.section("", block)
     yield from _pictures(comparison, block.verdict)
     more = left_out(block.verdict)
-    below = [paragraph(more, style="dim")] if more else []
-    yield section("All candidates", *below, replace(block, part="candidates"), half=True)
-    yield section(next_title(block.verdict), replace(block, part="next"), half=True)
+    below = [doc.paragraph(more, style="dim")] if more else []
+    yield doc.section("All candidates", *below, replace(block, part="candidates"), half=True)
+    yield doc.section(next_title(block.verdict), replace(block, part="next"), half=True)
     yield from _folds(comparison, report, block)
 
 
-def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[Section]:
+def _pictures(comparison: Comparison, verdict: Verdict) -> Iterator[doc.Section]:
     """Yield the four charts, each with a question for a title and a line on what it shows."""
     of, base = verdict.candidate, baseline_of(verdict)
     together = ", all together" if len(verdict.candidates) > 1 else ""
     name = verdict.name_of(of.line)
     shown = f"; the first {MOST_ROWS} of {len(verdict.candidates)}" if len(verdict.candidates) > MOST_ROWS else ""
-    yield picture(
+    yield doc.picture(
         "How much more a display?",
         f"difference to {base}; bar: {level_text(verdict.interval_level)}{together}; green: the rule is met{shown}",
         "decision",
     )
     if groups := groups_of(comparison):
-        yield picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups, of.harmed)}", "gainers")
-    yield picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")
-    yield picture("What will customers see?", "share of displays; each action has its own colour", "seen")
+        yield doc.picture("Who gains?", f"{name} by {groups.column}; {_gainers(groups, of.harmed)}", "gainers")
+    yield doc.picture("When does it pay?", f"extra {reward_of(comparison)} of this run against {base}, so far", "gain")
+    yield doc.picture("What will customers see?", "share of displays; each action has its own colour", "seen")
 
 
 def _gainers(groups: SegmentDifferences, harmed: Sequence[Harm]) -> str:
@@ -116,19 +96,19 @@ def _gainers(groups: SegmentDifferences, harmed: Sequence[Harm]) -> str:
     return f"{losing}, {first_of(open_)} alone not told from 0{of_run}"
 
 
-def _log(comparison: Comparison, layout: Layout) -> Section:
+def _log(comparison: Comparison, layout: doc.Layout) -> doc.Section:
     plan, verdict = comparison.results[0].plan, comparison.verdict
     size = f"{plan['displays']:,} displays, {plan['conversions']:,} conversions"
     base = comparison.results[comparison.baseline].plan["policy"] if verdict is None else baseline_of(verdict)
-    return which_log(str(plan["dataset"]), size, layout=layout, baseline=base)
+    return doc.which_log(str(plan["dataset"]), size, layout=layout, baseline=base)
 
 
-def decision_block(comparison: Comparison) -> VerdictBlock | None:
+def decision_block(comparison: Comparison) -> doc.VerdictBlock | None:
     """Return the verdict with what each line earns and what else to know; None for a comparison without a verdict."""
     verdict = comparison.verdict
     if verdict is None:
         return None
-    return VerdictBlock(
+    return doc.VerdictBlock(
         verdict, reward=reward_of(comparison), earned=tuple(_earned(comparison)), notes=tuple(_notes(comparison))
     )
 
@@ -175,26 +155,26 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if groups is None:
         yield "groups of displays were not compared (`by`)"
     if more:
-        yield f"{counted(more, 'warning')} more: below, in what it rests on"
+        yield f"{doc.counted(more, 'warning')} more: below, in what it rests on"
 
 
-def _folds(comparison: Comparison, report: Sequence[Section], block: VerdictBlock) -> Iterator[Section]:
+def _folds(comparison: Comparison, report: Sequence[doc.Section], block: doc.VerdictBlock) -> Iterator[doc.Section]:
     """Yield the sections of the full report in three folds."""
     rests = [part for part in report if part.id in _RESTS_ON]
     passed = 0 if comparison.check is None else len(comparison.check.checks)
     assumptions = sum(len(getattr(of, "items", ())) for part in rests if part.id == "assumptions" for of in part.blocks)
-    about = ", ".join(filter(None, (counted(assumptions, "assumption"), counted(passed, "check"))))
-    conditions = section("Conditions of the rule", replace(block, part="conditions"))
-    yield from fold("What it rests on", about, [conditions, *rests])
+    about = ", ".join(filter(None, (doc.counted(assumptions, "assumption"), doc.counted(passed, "check"))))
+    conditions = doc.section("Conditions of the rule", replace(block, part="conditions"))
+    yield from doc.fold("What it rests on", about, [conditions, *rests])
     first = comparison.results[0]
-    log = section("", paragraph(_used(first)))
-    yield from fold("The log and its delays", share_within(first), [log], charts=("windows", "acceptance"))
+    log = doc.section("", doc.paragraph(_used(first)))
+    yield from doc.fold("The log and its delays", share_within(first), [log], charts=("windows", "acceptance"))
     numbers = [part for part in report if part.id not in _RESTS_ON]
     about = "regret, ranking, realised values, groups"
     groups = [f"differences by {column}" for column in dict.fromkeys(one.column for one in comparison.segments)]
     actions = [f"actions {i + 1}" for i in range(_MOST_ACTIONS)]
     charts = ("comparison", "differences", "guardrails", *groups, *actions)
-    yield from fold("All numbers", about, numbers, charts=charts)
+    yield from doc.fold("All numbers", about, numbers, charts=charts)
 
 
 def _used(result: ReplayResult) -> str:
@@ -205,31 +185,31 @@ def _used(result: ReplayResult) -> str:
     )
 
 
-def answer_sections(comparison: Comparison, verdict: Verdict, layout: Layout) -> Iterator[Section]:
+def answer_sections(comparison: Comparison, verdict: Verdict, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield the verdict, what it is worth, and the intervals of all candidates."""
     block = decision_block(comparison)
     first, name = head(verdict)
     before, number, after = sentences(verdict)
-    yield section(
+    yield doc.section(
         "",
-        paragraph(run(f"{first} {name}", VERDICT_STYLES[verdict.decision])),
-        paragraph(before, run(number, "bold"), after),
-        *(paragraph(line) for line in ([] if block is None else _worth(tiles(block)))),
+        doc.paragraph(doc.run(f"{first} {name}", VERDICT_STYLES[verdict.decision])),
+        doc.paragraph(before, doc.run(number, "bold"), after),
+        *(doc.paragraph(line) for line in ([] if block is None else _worth(tiles(block)))),
     )
     plan = comparison.results[0].plan
-    which = words(run(str(plan["dataset"]), "bold"), f": {plan['displays']:,} displays, ")
-    yield section(
+    which = doc.words(doc.run(str(plan["dataset"]), "bold"), f": {plan['displays']:,} displays, ")
+    yield doc.section(
         "",
-        paragraph(which, f"{plan['conversions']:,} conversions"),
+        doc.paragraph(which, f"{plan['conversions']:,} conversions"),
         _intervals(comparison, verdict, layout),
         *(
-            paragraph(f"{verdict.name_of(of.line)} has no difference: {one.what}.", style="dim")
+            doc.paragraph(f"{verdict.name_of(of.line)} has no difference: {one.what}.", style="dim")
             for of in verdict.candidates
             for one in of.conditions
             # The sentence on the headline's says it of that one.
             if one.name == "difference" and of.difference is None and of.line.variant != verdict.variant
         ),
-        id=CANDIDATES,
+        id=doc.CANDIDATES,
     )
 
 
@@ -239,21 +219,24 @@ def _worth(found: Sequence[Tile]) -> list[str]:
     return [line for line in (*texts[:1], "; ".join(texts[1:])) if line]
 
 
-def closing_section(verdict: Verdict, assumptions: int, layout: Layout) -> Section:
+def closing_section(verdict: Verdict, assumptions: int, layout: doc.Layout) -> doc.Section:
     """Return one line on what the verdict rests on, and one on what to do next."""
-    states: list[Wordable] = []
+    states: list[doc.Wordable] = []
     for of in verdict.conditions:
         if of.name != "difference":
             mark, word, colour = MARKS[of.met]
-            states += [f"{', ' if states else ''}{of.name} ", run(word if layout.ascii else f"{mark} {word}", colour)]
-    more = [f"{', ' if states else ''}{counted(assumptions, 'assumption')}"] if assumptions else []
-    blocks = [paragraph(run("Rests on: ", "dim"), *states, *more, ".")] if states or more else []
+            states += [
+                f"{', ' if states else ''}{of.name} ",
+                doc.run(word if layout.ascii else f"{mark} {word}", colour),
+            ]
+    more = [f"{', ' if states else ''}{doc.counted(assumptions, 'assumption')}"] if assumptions else []
+    blocks = [doc.paragraph(doc.run("Rests on: ", "dim"), *states, *more, ".")] if states or more else []
     step = steps(verdict)[0]
     again = "the same command with " if _OPTION.match(step) else ""
-    return section("", *blocks, paragraph(run("Next: ", "bold"), f"{again}{step}"), id=NEXT)
+    return doc.section("", *blocks, doc.paragraph(doc.run("Next: ", "bold"), f"{again}{step}"), id=doc.NEXT)
 
 
-def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid:
+def _intervals(comparison: Comparison, verdict: Verdict, layout: doc.Layout) -> doc.Grid:
     """Return the candidates, the headline's first, each with its interval as text and in numbers."""
     candidates = ranked(verdict)
     base, limit = verdict.baseline, limit_of(verdict)
@@ -261,29 +244,29 @@ def _intervals(comparison: Comparison, verdict: Verdict, layout: Layout) -> Grid
     # All intervals, 0 and the rule's limit lie in the scale that all bars share.
     ends = [0.0, limit or 0.0, *(end for of in found for end in (of.low, of.high, of.estimate) if math.isfinite(end))]
     axis = (min(ends), max(ends)) if min(ends) < max(ends) else None
-    rows: list[list[Cell]] = []
+    rows: list[list[doc.Cell]] = []
     for of in candidates:
         number, low, high = ("none", "", "") if of.difference is None else interval_parts(of.difference)
         interval = f"[{low}, {high}]" if low else ""
-        decision = run(of.decision, VERDICT_STYLES[of.decision])
+        decision = doc.run(of.decision, VERDICT_STYLES[of.decision])
         bar = "" if of.difference is None or axis is None else draw_interval(of.difference, axis, limit, layout)
         rows.append([verdict.name_of(of.line), bar, number, interval, decision])
-    rows.append([verdict.name_of(base), run("baseline", "dim"), "", "", ""])
-    columns = [column(""), column(_scale(axis, layout), "whole"), column("difference", "number")]
-    columns += [column(f"{100 * verdict.level:g} %", "number"), column("verdict", "whole")]
+    rows.append([verdict.name_of(base), doc.run("baseline", "dim"), "", "", ""])
+    columns = [doc.column(""), doc.column(_scale(axis, layout), "whole"), doc.column("difference", "number")]
+    columns += [doc.column(f"{100 * verdict.level:g} %", "number"), doc.column("verdict", "whole")]
     if layout.wide:
         values = [result.value.estimate for result in comparison.results]
         earned = [f"{value:.3g}" if math.isfinite(value) else "" for value in values]
         for row, line in zip(rows, [*(of.line for of in candidates), base], strict=True):
             row.insert(1, earned[line.variant])
-        columns.insert(1, column("replayed", "number"))
-    return grid(columns, rows, gap=2 if layout.wide else 1)
+        columns.insert(1, doc.column("replayed", "number"))
+    return doc.grid(columns, rows, gap=2 if layout.wide else 1)
 
 
-def draw_interval(of: Interval, axis: tuple[float, float], limit: float | None, layout: Layout) -> str:
+def draw_interval(of: Interval, axis: tuple[float, float], limit: float | None, layout: doc.Layout) -> str:
     """Return an interval as characters on a scale, with 0 and the limit of the rule, where that is another.
 
-    >>> draw_interval(Interval(2.0, 1.0, 3.0, 9, 0.95, "known"), (-1.0, 4.0), 0.5, Layout(width=80, ascii=True))
+    >>> draw_interval(Interval(2.0, 1.0, 3.0, 9, 0.95, "known"), (-1.0, 4.0), 0.5, doc.Layout(width=80, ascii=True))
     '...|.:====o===...'
     """
     dot, line, middle, zero, rule = ".=o|:" if layout.ascii else "·━●│┊"
@@ -303,12 +286,12 @@ def draw_interval(of: Interval, axis: tuple[float, float], limit: float | None, 
     return "".join(drawn)
 
 
-def _cells(layout: Layout) -> int:
+def _cells(layout: doc.Layout) -> int:
     """Return the characters of a bar."""
     return 40 if layout.wide else 17
 
 
-def _scale(axis: tuple[float, float] | None, layout: Layout) -> str:
+def _scale(axis: tuple[float, float] | None, layout: doc.Layout) -> str:
     """Return the ends of the scale, above the bars."""
     if axis is None:
         return ""
@@ -316,16 +299,16 @@ def _scale(axis: tuple[float, float] | None, layout: Layout) -> str:
     return f"{low}{high:>{_cells(layout) - len(low)}}"
 
 
-def value_table(result: ReplayResult, layout: Layout, *, stacked: bool = False) -> Grid:
+def value_table(result: ReplayResult, layout: doc.Layout, *, stacked: bool = False) -> doc.Grid:
     """Return value and uplift of the only policy of a comparison; intervals stand below where there is little room."""
     level = f"{result.value.level:.0%}"
     value = ("expected value", result.expected_value) if result.expected_value else ("value", result.value)
-    columns = [column("policy")]
-    cells: list[Cell] = [result.title]
+    columns = [doc.column("policy")]
+    cells: list[doc.Cell] = [result.title]
     for title, of in (value, ("uplift", result.uplift)):
-        columns += [column(name, "number") for name in ([lines(title, level)] if stacked else [title, level])]
+        columns += [doc.column(name, "number") for name in ([doc.lines(title, level)] if stacked else [title, level])]
         cells += [measured_below(of)] if stacked else [*measured(of)]
-    table = grid(columns, [cells], gap=1)
+    table = doc.grid(columns, [cells], gap=1)
     return table if stacked or fits(table, layout, len(result.title)) else value_table(result, layout, stacked=True)
 
 

@@ -104,10 +104,9 @@ def ranked(verdict: Verdict) -> list[Candidate]:
     return sorted(verdict.candidates, key=lambda of: (of.line.variant != verdict.variant, -size(of)))
 
 
-def first_of(names: Sequence[str], most: int = 3) -> str:
-    """Return names as a list of a few, with the number of the others."""
-    more = len(names) - most
-    return ", ".join([*names[:most], *([f"{more} more"] if more > 0 else [])])
+def first_of(names: Sequence[str]) -> str:
+    """Return names as a list of three, with the number of the others."""
+    return ", ".join([*names[:3], *([f"{len(names) - 3} more"] if len(names) > 3 else [])])
 
 
 def baseline_of(verdict: Verdict) -> str:
@@ -154,9 +153,7 @@ def sentences(verdict: Verdict) -> tuple[str, str, str]:
         low, high = low.lstrip("+"), high.lstrip("+")
     more = f"{number.lstrip('+-')} {'less' if found.estimate < 0 else 'more'} a display"
     several = len(verdict.candidates)
-    together = (
-        f", {_FEW[several] if several < len(_FEW) else f'{several:,}'} candidates together" if several > 1 else ""
-    )
+    together = f", {counted_word(several)} candidates together" if several > 1 else ""
     after = (
         f" than {base} ({level_text(verdict.interval_level)} interval {low} to {high}{together}, {_looks(verdict)}). "
         f"The rule asks for more than {rule_words(verdict)}.{_ties(verdict)}"
@@ -308,16 +305,12 @@ def steps(verdict: Verdict) -> list[str]:
 
 def _plan(test: LiveTest, difference: Interval) -> list[str]:
     number, low, _ = interval_parts(difference)
-
-    def long(displays: int, days: float | None) -> str:
-        return f"{displays:,} displays" if days is None else days_text(days)
-
     of = "Half" if test.share == 0.5 else f"{100 * test.share:.3g} %"
     served = "" if test.days is None else f" ({test.displays:,} displays)"
     at_low = ""
     if test.displays_at_low is not None and test.displays_at_low > test.displays:
-        at_low = f"; {long(test.displays_at_low, test.days_at_low)} if only {low} is true"
-    lasts = f"{of} of the traffic for {long(test.displays, test.days)}{served}"
+        at_low = f"; {_lasts(test.displays_at_low, test.days_at_low)} if only {low} is true"
+    lasts = f"{of} of the traffic for {_lasts(test.displays, test.days)}{served}"
     return [f"{lasts} shows {number} live with 80 % power{at_low}.", f"Stop {test.stop}."]
 
 
@@ -368,19 +361,20 @@ def _interval(of: Interval, *, percent: bool = False) -> str:
 
 def _live_test(test: LiveTest) -> str:
     """Return a live test in words: how much traffic for how long, and when to stop it."""
-
-    def last(displays: int, days: float | None) -> str:
-        return f"{displays:,} displays" if days is None else days_text(days)
-
-    long = last(test.displays, test.days) + ("" if test.days is None else f" ({test.displays:,} displays)")
+    long = _lasts(test.displays, test.days) + ("" if test.days is None else f" ({test.displays:,} displays)")
     low, at_low = test.displays_at_low, ""
     if low is not None and low > test.displays:
-        at_low = f", {last(low, test.days_at_low)} if only the lower end is true"
+        at_low = f", {_lasts(low, test.days_at_low)} if only the lower end is true"
     after = f" The last conversions are in {days_text(test.days_after)} later." if test.days_after else ""
     return (
         f"Live test: {test.share:.0%} of the traffic for {long} shows the difference with a power of 80 %{at_low}."
         f"{after} Stop it {test.stop}."
     )
+
+
+def _lasts(displays: int, days: float | None) -> str:
+    """Return how long a live test takes: in days, where these are known."""
+    return f"{displays:,} displays" if days is None else days_text(days)
 
 
 def days_text(days: float) -> str:
@@ -395,8 +389,8 @@ def chance_text(chance: float) -> str:
     return "over 99.9%" if chance > 0.999 else f"{chance:.{1 if min(chance, 1.0 - chance) < 0.1 else 0}%}"
 
 
-def rule_text(verdict: Verdict, *, others: bool = True) -> str:
-    """Return the rule in words and, if wanted, its result for the other lines."""
+def rule_text(verdict: Verdict) -> str:
+    """Return the rule in words, and its result for the other lines."""
     together = f", {len(verdict.candidates)} candidates together" if len(verdict.candidates) > 1 else ""
     rest = [
         f"{verdict.name_of(one.line)}: {one.decision}"
@@ -411,6 +405,4 @@ def rule_text(verdict: Verdict, *, others: bool = True) -> str:
         level += f", {verdict.look}"
     elif verdict.candidate.uplift is not None:
         looks = ", good for one look"
-    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (
-        f" {', '.join(rest)}." if rest and others else ""
-    )
+    return f"Rule: {verdict.rule.text} at {level}{together}{looks}." + (f" {', '.join(rest)}." if rest else "")

@@ -411,15 +411,15 @@ def interval_assumptions(findings: Sequence[Finding]) -> list[Words]:
     return coded([finding for finding in findings if CODES[finding.code].of_intervals])
 
 
-def cut_sentences(sentences: Sequence[Wordable], most: int = _WARNINGS) -> list[Wordable]:
+def cut_sentences(sentences: Sequence[Wordable]) -> list[Wordable]:
     """Return all sentences if there are few; otherwise the first few and the number of the others.
 
     >>> cut_sentences(["one", "two", "three", "four", "five"])
     ['one', 'two', 'three', '2 more: --full prints them']
     """
-    if len(sentences) <= most:
+    if len(sentences) <= _WARNINGS:
         return list(sentences)
-    return [*sentences[:most], f"{len(sentences) - most:,} more: --full prints them"]
+    return [*sentences[:_WARNINGS], f"{len(sentences) - _WARNINGS:,} more: --full prints them"]
 
 
 def warnings_section(sentences: Sequence[Wordable], *, full: bool) -> list[Section]:

@@ -14,36 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from evaluator.comparisons.verdict import Candidate, Verdict
 from evaluator.errors import UnknownNameError, nearest
 from evaluator.findings.catalogue import COMMANDS, Entry
+from evaluator.reports import document as doc
 from evaluator.reports.command_words import use_command_words
-from evaluator.reports.document import (
-    Block,
-    Bullets,
-    Chapter,
-    Document,
-    Grid,
-    Layout,
-    Lights,
-    Paragraph,
-    Section,
-    Spec,
-    VerdictBlock,
-    Words,
-    column,
-    grid,
-    lines,
-    paragraph,
-    run,
-    section,
-)
 from evaluator.reports.terminal import fit_lines, layout_of, print_document
 
 if TYPE_CHECKING:
     import altair as alt
 
-FULL = Layout()
+    from evaluator.comparisons.verdict import Candidate, Verdict
+
+FULL = doc.Layout()
 # The module and the function that build the document of each kind of result; modules are imported when needed.
 _BUILDERS = {
     "Audit": "audit.document", "CheckReport": "check.document", "Comparison": "comparison.document",
@@ -68,9 +50,9 @@ _CHARTS: dict[str, list[tuple[str, str]]] = {
         ("comparison", "curve_charts.comparison_chart"), ("differences", "interval_charts.difference_chart"),
         ("windows", "curve_charts.window_chart"), ("acceptance", "interval_charts.acceptance_chart"),
         ("guardrails", "interval_charts.guardrail_chart"), ("", "interval_charts.segment_charts"),
-        ("", "curve_charts.action_charts"), ("decision", "small_charts.decision_chart"),
-        ("gainers", "small_charts.gainers_chart"), ("gain", "small_charts.gain_chart"),
-        ("seen", "small_charts.seen_chart"),
+        ("", "curve_charts.action_charts"), ("decision", "answer_charts.decision_chart"),
+        ("gainers", "answer_charts.gainers_chart"), ("gain", "answer_charts.gain_chart"),
+        ("seen", "answer_charts.seen_chart"),
     ],
     "Audit": [
         ("audit", "interval_charts.audit_chart"), ("detectable", "interval_charts.detectable_chart"),
@@ -92,12 +74,12 @@ _OF_REPLAYS = ("guardrails", "window", "windows", "acceptance")
 _OF_DELAYS = ("cdf", "density", "groups", "arrival")
 
 
-def document_of(result: object, layout: Layout = FULL) -> Document:
+def document_of(result: object, layout: doc.Layout = FULL) -> doc.Document:
     """Return the document of a result, a plan or a log, with options named as in Python; TypeError for others."""
     kind = _kind(result, _BUILDERS)
     if not kind:
         raise TypeError(f"A {type(result).__name__} has no report.")
-    document: Document = _function(_BUILDERS[kind])(result, layout)
+    document: doc.Document = _function(_BUILDERS[kind])(result, layout)
     return document
 
 
@@ -112,27 +94,25 @@ def _function(where: str) -> Callable[..., Any]:
     return function
 
 
-def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, dates: str = "") -> Chapter:
+def chapter_of(result: object, reproduce: Mapping[str, str] | None = None, *, dates: str = "") -> doc.Chapter:
     """Return a result as a chapter of a page: its document, its charts, and the facts that reproduce it.
 
     The facts are given by name; the dates are those of its log in words, empty where they are not known.
     """
-    # Imported here, because a report on a terminal needs no charts.
-
-    document = document_of(result, Layout(page=True, dates=dates))
-    return Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
+    document = document_of(result, doc.Layout(page=True, dates=dates))
+    return doc.Chapter(document.kind, document.title, document.sections, charts_of(result), reproduce or {})
 
 
-def name_command_options(document: Document) -> Document:
+def name_command_options(document: doc.Document) -> doc.Document:
     """Return a document in which options have their names of the command line."""
     return replace(document, sections=name_command_options_in_sections(document.sections))
 
 
-def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Section, ...]:
+def name_command_options_in_sections(sections: Iterable[doc.Section]) -> tuple[doc.Section, ...]:
     """Return sections in which options have their names of the command line; words from the log stay unchanged."""
     translate = use_command_words
 
-    def of_words(text: Words) -> Words:
+    def of_words(text: doc.Words) -> doc.Words:
         return tuple(part if part.verbatim else replace(part, text=translate(part.text)) for part in text)
 
     def of_verdict(verdict: Verdict) -> Verdict:
@@ -145,20 +125,20 @@ def name_command_options_in_sections(sections: Iterable[Section]) -> tuple[Secti
             settle=tuple(map(translate, verdict.settle)), candidates=tuple(map(of_conditions, verdict.candidates)),
         )  # fmt: skip
 
-    def of_block(block: Block) -> Block:
+    def of_block(block: doc.Block) -> doc.Block:
         match block:
-            case Paragraph():
-                return Paragraph(of_words(block.words))
-            case Bullets():
-                return Bullets(tuple(map(of_words, block.items)))
-            case Grid():
+            case doc.Paragraph():
+                return doc.Paragraph(of_words(block.words))
+            case doc.Bullets():
+                return doc.Bullets(tuple(map(of_words, block.items)))
+            case doc.Grid():
                 columns = tuple(replace(column, name=of_words(column.name)) for column in block.columns)
                 rows = tuple(tuple(map(of_words, row)) for row in block.rows)
                 return replace(block, columns=columns, rows=rows, caption=of_words(block.caption))
-            case VerdictBlock():
+            case doc.VerdictBlock():
                 notes = tuple(map(translate, block.notes))
                 return replace(block, verdict=of_verdict(block.verdict), notes=notes)
-            case Lights():
+            case doc.Lights():
                 lights = (
                     replace(one, number=translate(one.number), what=translate(one.what), remedy=translate(one.remedy))
                     for one in block.lights
@@ -177,52 +157,54 @@ def show(console: Console, result: object, *, full: bool = True) -> None:
     print_document(console, document if full else fit_lines(document, console))
 
 
-def entry_document(entry: Entry) -> Document:
+def entry_document(entry: Entry) -> doc.Document:
     """Return the document that explains a code."""
     examples = {"An example that has it": entry.example, "An example that has it no more": entry.mended}
     sections = (
-        section("", paragraph(run(entry.code, "bold"), f": {entry.title}")),
-        section("What it means", paragraph(entry.means.strip())),
-        section("How it is found", paragraph(entry.how.strip())),
-        section("What it does to the numbers", paragraph(entry.effect.strip())),
-        section("What to do", paragraph(entry.remedy.strip())),
+        doc.section("", doc.paragraph(doc.run(entry.code, "bold"), f": {entry.title}")),
+        doc.section("What it means", doc.paragraph(entry.means.strip())),
+        doc.section("How it is found", doc.paragraph(entry.how.strip())),
+        doc.section("What it does to the numbers", doc.paragraph(entry.effect.strip())),
+        doc.section("What to do", doc.paragraph(entry.remedy.strip())),
         *(
             # In Python code options keep their names.
-            section(title, paragraph(*(replace(part, verbatim=True) for part in lines(*code.strip().splitlines()))))
+            doc.section(
+                title, doc.paragraph(*(replace(part, verbatim=True) for part in doc.lines(*code.strip().splitlines())))
+            )
             for title, code in examples.items()
             if code
         ),
     )
-    return Document("explain", entry.code, sections)
+    return doc.Document("explain", entry.code, sections)
 
 
-def list_document(entries: Sequence[Entry]) -> Document:
+def list_document(entries: Sequence[Entry]) -> doc.Document:
     """Return a document that lists every code with its title, by the command whose results have it."""
     sections = (
-        section(
+        doc.section(
             command,
-            grid(
-                [column("", "whole"), column("")],
+            doc.grid(
+                [doc.column("", "whole"), doc.column("")],
                 [(entry.code, entry.title) for entry in entries if entry.command == command],
                 headed=False,
             ),
         )
         for command in COMMANDS
     )
-    return Document("explain", "Codes of findings", tuple(sections))
+    return doc.Document("explain", "Codes of findings", tuple(sections))
 
 
-def charts_of(result: object) -> dict[str, Spec]:
+def charts_of(result: object) -> dict[str, doc.Spec]:
     """Return the charts of a result or a log, the most telling one first; an empty dict for a result without charts."""
     return dict(_drawn(result))
 
 
-def first_chart(result: object) -> dict[str, Spec]:
+def first_chart(result: object) -> dict[str, doc.Spec]:
     """Return the most telling chart alone, by its name, where there is one."""
     return dict(islice(_drawn(result), 1))
 
 
-def _drawn(result: Any) -> Iterator[tuple[str, Spec]]:
+def _drawn(result: Any) -> Iterator[tuple[str, doc.Spec]]:
     """Yield each chart of a result that has something to draw, with its name."""
     kind = _kind(result, _CHARTS)
     for name, where in _CHARTS.get(kind, ()):

@@ -18,33 +18,7 @@ from evaluator.replays.plan import ReplayPlan, of_conversions, with_label
 from evaluator.replays.result import ReplayResult
 from evaluator.replays.values.doubly_robust import LEARNING
 from evaluator.replays.values.final import FinalValue
-from evaluator.reports.document import (
-    Cell,
-    Colour,
-    Document,
-    Grid,
-    Layout,
-    Section,
-    Words,
-    answer,
-    coded,
-    column,
-    counted,
-    fold,
-    grid,
-    interval_assumptions,
-    lines,
-    listed,
-    mark,
-    name_omitted,
-    named,
-    paragraph,
-    picture,
-    run,
-    section,
-    warnings_section,
-    which_log,
-)
+from evaluator.reports import document as doc
 from evaluator.reports.numbers import Measured, count_text, interval_parts, measured, percent_text, significant_text
 from evaluator.reports.outcome_tables import guardrails, outcomes, segments
 from evaluator.units import SECONDS
@@ -83,19 +57,19 @@ _FINAL = {
 }
 
 
-def document(result: ReplayResult, layout: Layout) -> Document:
+def document(result: ReplayResult, layout: doc.Layout) -> doc.Document:
     """Return the document of a replay, its answer first: the page, all sections, or those that fit on a screen."""
     build = _page if layout.page else _sections
     title = f"{result.title} replayed on {result.plan['dataset']}"
-    return Document("replay", title, tuple(build(result, layout)))
+    return doc.Document("replay", title, tuple(build(result, layout)))
 
 
-def _log(result: ReplayResult, layout: Layout) -> Section:
+def _log(result: ReplayResult, layout: doc.Layout) -> doc.Section:
     plan = result.plan
     size = f"{plan['displays']:,} displays, {plan['conversions']:,} conversions"
     window = f"window: {plan['window']}" if layout.full else f"window: {plan['window'].partition(', ')[0]}"
     known = layout if layout.dates else replace(layout, dates=_dates(result))
-    return which_log(plan["dataset"], size, window, layout=known)
+    return doc.which_log(plan["dataset"], size, window, layout=known)
 
 
 def _dates(result: ReplayResult) -> str:
@@ -110,26 +84,30 @@ def _dates(result: ReplayResult) -> str:
     return " to ".join(dict.fromkeys(time_words(end, seconds, start=0)[:10] for end in ends))
 
 
-def _answer(result: ReplayResult, layout: Layout) -> Section:
+def _answer(result: ReplayResult, layout: doc.Layout) -> doc.Section:
     """Return the answer: what a display earned more or less than with the logging policy, and what that rests on."""
     uplift, value, logged = result.uplift, result.value, result.logging_value
     name, level = result.title, f"{100 * value.level:g} %"
     of = "reward" if result.money is None else "profit"
     young = result.plan["displays_immature"] / max(result.plan["displays"], 1)
     rests = [
-        mark(True if result.plan["propensity"] == "logged" else None, f"propensities: {result.plan['propensity']}"),
-        *([mark(None, f"{percent_text(young)} of the log is too young to judge")] if young >= _MANY else []),
-        *([mark(None, counted(len(warnings), "warning"))] if (warnings := warnings_of(result.findings)) else []),
+        doc.mark(True if result.plan["propensity"] == "logged" else None, f"propensities: {result.plan['propensity']}"),
+        *([doc.mark(None, f"{percent_text(young)} of the log is too young to judge")] if young >= _MANY else []),
+        *(
+            [doc.mark(None, doc.counted(len(warnings), "warning"))]
+            if (warnings := warnings_of(result.findings))
+            else []
+        ),
     ]
     rounds = f"in {result.rounds:,} rounds of {result.plan['displays_used']:,} displays{_days(result)}"
     if math.isnan(value.estimate):
         found = f"No round of {name} has a reward to judge by" if result.rounds else f"No round shows what {name} earns"
-        return answer("No value", f" of {name}", f"{found}: {rounds}.", colour="yellow", rests=rests)
+        return doc.answer("No value", f" of {name}", f"{found}: {rounds}.", colour="yellow", rests=rests)
     number, low, high = interval_parts(value, sign=False)
     if math.isnan(uplift.estimate):
-        return answer(number, f" a display with {name}", f"Interval {low} to {high}, {rounds}.", rests=rests)
+        return doc.answer(number, f" a display with {name}", f"Interval {low} to {high}, {rounds}.", rests=rests)
     difference, less, more = interval_parts(uplift)
-    colour: Colour = "green" if uplift.low > 0.0 else "red" if uplift.high < 0.0 else "yellow"
+    colour: doc.Colour = "green" if uplift.low > 0.0 else "red" if uplift.high < 0.0 else "yellow"
     told = {"green": "more than", "red": "less than", "yellow": "not told from"}[colour]
     logger = interval_parts(logged, sign=False)
     anytime = "good for any number of looks" if result.plan["reward_bound"]["known"] else APPROXIMATE[2:]
@@ -141,7 +119,7 @@ def _answer(result: ReplayResult, layout: Layout) -> Section:
         (f"{result.rounds:,}", f"rounds of {result.plan['displays_used']:,} displays{_days(result)}"),
         _worth(result),
     ]
-    return answer(
+    return doc.answer(
         difference if uplift.estimate else "0", f" a display with {name}: {told} the logging policy", sentence,
         _expected_too(result), colour=colour, tiles=tiles if layout.page else (), rests=rests if layout.page else (),
     )  # fmt: skip
@@ -168,38 +146,42 @@ def _days(result: ReplayResult) -> str:
     return "" if math.isnan(result.live_days) else f" ({result.live_days:.3g} days of live traffic)"
 
 
-def _page(result: ReplayResult, layout: Layout) -> Iterator[Section]:
+def _page(result: ReplayResult, layout: doc.Layout) -> Iterator[doc.Section]:
     full = list(_numbers(result, layout))
     yield _log(result, layout)
     yield _answer(result, layout)
-    yield picture("How much a display?", f"dashed: the logging policy; bar: {100 * result.value.level:g} %", "earned")
+    yield doc.picture(
+        "How much a display?", f"dashed: the logging policy; bar: {100 * result.value.level:g} %", "earned"
+    )
     in_fold = ["seen"] if result.segments else []
     if result.segments:
         about = f"uplift over the logging policy by {result.segments[0].column}; all bars hold at once"
-        yield picture("Who gains?", about, "gainers")
+        yield doc.picture("Who gains?", about, "gainers")
     else:
-        yield picture("What will customers see?", "share of displays; each action has its own colour", "seen")
+        yield doc.picture("What will customers see?", "share of displays; each action has its own colour", "seen")
     if result.guardrails:
         yield _few_columns(guardrails([result], replace(layout, full=False)))
-    yield section("In numbers", estimates(result, full=False, few=True))
-    assumptions = coded(assumptions_of(result.findings))
-    warnings = coded(warnings_of(result.findings))
-    about = ", ".join(filter(None, (counted(len(warnings), "warning"), counted(len(assumptions), "assumption"))))
+    yield doc.section("In numbers", estimates(result, full=False, few=True))
+    assumptions = doc.coded(assumptions_of(result.findings))
+    warnings = doc.coded(warnings_of(result.findings))
+    about = ", ".join(
+        filter(None, (doc.counted(len(warnings), "warning"), doc.counted(len(assumptions), "assumption")))
+    )
     rests = [
-        *warnings_section(warnings, full=True), listed("Assumptions", assumptions, id="assumptions"),
-        listed("What kind of number it is", result.meaning),
+        *doc.warnings_section(warnings, full=True), doc.listed("Assumptions", assumptions, id="assumptions"),
+        doc.listed("What kind of number it is", result.meaning),
     ]  # fmt: skip
-    yield from fold("What it rests on", about, rests, charts=("acceptance",))
+    yield from doc.fold("What it rests on", about, rests, charts=("acceptance",))
     groups = [f"groups by {escape(split.column)}" for split in result.segments]
     charts = ("replay", "guardrails", *groups, "actions", *in_fold)
-    yield from fold("All numbers", "regret, best fixed action, actions over time", full, charts=charts)
+    yield from doc.fold("All numbers", "regret, best fixed action, actions over time", full, charts=charts)
     within = share_within(result) or f"window: {result.plan['window']}"
-    yield from fold("The log and how it was replayed", within, _how_replayed(result), charts=("window",))
+    yield from doc.fold("The log and how it was replayed", within, _how_replayed(result), charts=("window",))
 
 
-def _few_columns(part: Section) -> Section:
+def _few_columns(part: doc.Section) -> doc.Section:
     """Return the section of guardrails with those columns that a phone has room for: guardrail, answer, interval."""
-    (table,) = (block for block in part.blocks if isinstance(block, Grid))
+    (table,) = (block for block in part.blocks if isinstance(block, doc.Grid))
     kept = (0, 1, 3)
     rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
     return replace(part, blocks=(replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows),))
@@ -211,9 +193,9 @@ def share_within(result: ReplayResult) -> str:
     return "" if math.isnan(share) else f"{percent_text(share)} of the conversions come within the replay"
 
 
-def _numbers(result: ReplayResult, layout: Layout) -> Iterator[Section]:
+def _numbers(result: ReplayResult, layout: doc.Layout) -> Iterator[doc.Section]:
     """Yield the sections of all numbers."""
-    yield section("", estimates(result, full=layout.full))
+    yield doc.section("", estimates(result, full=layout.full))
     if result.guardrails:
         yield guardrails([result], layout)
     guarded = set() if layout.full else {one.outcome for one in result.guardrails}
@@ -222,48 +204,48 @@ def _numbers(result: ReplayResult, layout: Layout) -> Iterator[Section]:
     if result.segments:
         yield from segments([result], full=layout.full)
     if layout.full:
-        yield named("Actions", [("share of rounds", action_shares(result, _ACTIONS_SHOWN))])
+        yield doc.named("Actions", [("share of rounds", action_shares(result, _ACTIONS_SHOWN))])
     if result.final is not None:
         yield final_section(result.final, full=layout.full)
 
 
-def _how_replayed(result: ReplayResult) -> Iterator[Section]:
-    yield named("How", _how(result), folded=True)
+def _how_replayed(result: ReplayResult) -> Iterator[doc.Section]:
+    yield doc.named("How", _how(result), folded=True)
     # Counts of 0, of steps that the adapter did not need, are left out.
     counts = [(name.replace("_", " "), count_text(value)) for name, value in result.plan["counts"].items() if value]
     if counts:
-        yield named("Log", counts, folded=True)
+        yield doc.named("Log", counts, folded=True)
 
 
-def _sections(result: ReplayResult, layout: Layout) -> Iterator[Section]:
+def _sections(result: ReplayResult, layout: doc.Layout) -> Iterator[doc.Section]:
     full = layout.full
     yield _answer(result, layout)
     yield _log(result, layout)
     yield from _numbers(result, layout)
     if full:
-        yield listed("What kind of number it is", result.meaning, folded=True)
+        yield doc.listed("What kind of number it is", result.meaning, folded=True)
         yield from _how_replayed(result)
-    yield from warnings_section(coded(warnings_of(result.findings)), full=full)
-    assumptions = coded(assumptions_of(result.findings))
+    yield from doc.warnings_section(doc.coded(warnings_of(result.findings)), full=full)
+    assumptions = doc.coded(assumptions_of(result.findings))
     if full:
-        yield listed("Assumptions", assumptions, id="assumptions", folded=True)
+        yield doc.listed("Assumptions", assumptions, id="assumptions", folded=True)
     else:
-        yield from resting(interval_assumptions(result.findings))
-        yield name_omitted("how it was replayed", "actions", "the log", counted(len(assumptions), "assumption"))
+        yield from resting(doc.interval_assumptions(result.findings))
+        yield doc.name_omitted("how it was replayed", "actions", "the log", doc.counted(len(assumptions), "assumption"))
 
 
-def plan_document(plan: ReplayPlan, layout: Layout) -> Document:
+def plan_document(plan: ReplayPlan, layout: doc.Layout) -> doc.Document:
     """Return the document of a plan: the choices of a replay, as the document of its result lists them."""
     facts = plan.to_dict()
     title = with_label(facts["policy"], plan.log.labels)
-    head = paragraph(run(title, "bold"), " to be replayed on ", run(facts["dataset"], "bold"))
+    head = doc.paragraph(doc.run(title, "bold"), " to be replayed on ", doc.run(facts["dataset"], "bold"))
     sections = (
-        section("", head),
-        named("Plan", _plan_rows(plan)),
-        *warnings_section(coded(warnings_of(plan.findings)), full=layout.full),
-        listed("Assumptions", coded(assumptions_of(plan.findings)), id="assumptions", folded=True),
+        doc.section("", head),
+        doc.named("Plan", _plan_rows(plan)),
+        *doc.warnings_section(doc.coded(warnings_of(plan.findings)), full=layout.full),
+        doc.listed("Assumptions", doc.coded(assumptions_of(plan.findings)), id="assumptions", folded=True),
     )
-    return Document("plan", "Plan of a replay", sections)
+    return doc.Document("plan", "Plan of a replay", sections)
 
 
 def _plan_rows(plan: ReplayPlan) -> list[tuple[str, str]]:
@@ -286,9 +268,9 @@ def _window_text(plan: Mapping[str, Any]) -> str:
     return f"{plan['window']}{within}"
 
 
-def resting(sentences: Sequence[Words]) -> list[Section]:
+def resting(sentences: Sequence[doc.Words]) -> list[doc.Section]:
     """Return the section on assumptions of the intervals that not every replay makes, or an empty list without any."""
-    return [listed("What the intervals rest on", sentences)] if sentences else []
+    return [doc.listed("What the intervals rest on", sentences)] if sentences else []
 
 
 def _how(result: ReplayResult) -> list[tuple[str, str]]:
@@ -383,34 +365,34 @@ class _Row(NamedTuple):
 
     name: str
     more: str
-    cells: tuple[Cell, Cell, str]
+    cells: tuple[doc.Cell, doc.Cell, str]
     short: str = ""
 
 
-def estimates(result: ReplayResult, *, full: bool, few: bool = False) -> Grid:
+def estimates(result: ReplayResult, *, full: bool, few: bool = False) -> doc.Grid:
     """Return the table of the estimates; with `few`, for a page as wide as a phone, intervals below estimates."""
     about = "" if result.plan["reward_bound"]["known"] else APPROXIMATE
     level = f"{result.value.level:.0%} interval"
     columns = [
-        column("" if full else _unit(result), bold=True),
-        column("estimate", "number"),
-        column(level if full or not about else lines(level, about[2:]), "number"),
-        column("n", "number"),
+        doc.column("" if full else _unit(result), bold=True),
+        doc.column("estimate", "number"),
+        doc.column(level if full or not about else doc.lines(level, about[2:]), "number"),
+        doc.column("n", "number"),
     ]
     rows = list(_rows(result, about))
     if few:
         below = [(row.short or row.name, _below(row.cells)) for row in rows]
-        return grid([column(_unit(result), bold=True), column("estimate", "number")], below, alike="rows")
+        return doc.grid([doc.column(_unit(result), bold=True), doc.column("estimate", "number")], below, alike="rows")
     named = [(f"{row.name}{row.more}" if full else row.short or row.name, *row.cells) for row in rows]
-    return grid(columns, named, alike="rows")
+    return doc.grid(columns, named, alike="rows")
 
 
-def _below(cells: tuple[Cell, Cell, str]) -> Cell:
+def _below(cells: tuple[doc.Cell, doc.Cell, str]) -> doc.Cell:
     """Return one cell of an estimate and its interval."""
     estimate, interval, _ = cells
     if isinstance(estimate, Measured):
         return replace(estimate, part="below")
-    return lines(str(estimate), str(interval))
+    return doc.lines(str(estimate), str(interval))
 
 
 def _unit(result: ReplayResult) -> str:
@@ -442,13 +424,13 @@ def _rows(result: ReplayResult, about: str) -> Iterator[_Row]:
     yield _Row(f"best fixed {best.kind}: {best.label or 'unknown'}", f"{how}{about}", _cells(best.value))
 
 
-def final_section(final: FinalValue, *, full: bool = True) -> Section:
+def final_section(final: FinalValue, *, full: bool = True) -> doc.Section:
     """Return the value of a frozen policy by every estimator, or by the first one, with its assumptions."""
     columns = [
-        column("", bold=True),
-        column("estimate", "number", folds=True),
-        column(f"{final.ips.value.level:.0%} interval", "number"),
-        column("n", "number", folds=True),
+        doc.column("", bold=True),
+        doc.column("estimate", "number", folds=True),
+        doc.column(f"{final.ips.value.level:.0%} interval", "number"),
+        doc.column("n", "number", folds=True),
     ]
     estimators = tuple(reversed(ESTIMATORS))[: None if full else 1]
     rows = [(one.title, *_given(final.estimates[one.name])) for one in estimators]
@@ -462,17 +444,17 @@ def final_section(final: FinalValue, *, full: bool = True) -> Section:
     probabilities = [f"probabilities: shares of {final.draws:,} draws at each display"] if final.draws and full else []
     if final.repeats > 1:
         about += f" It is any of the final policies of the {final.repeats} repeats, with equal chance."
-    return section(
+    return doc.section(
         heading,
-        paragraph(f"{about} {'Normal intervals' if kind == NORMAL else f'Intervals: {kind}'}.", style="dim"),
-        grid(columns, rows),
-        paragraph(lines(*probabilities, weights)),
+        doc.paragraph(f"{about} {'Normal intervals' if kind == NORMAL else f'Intervals: {kind}'}.", style="dim"),
+        doc.grid(columns, rows),
+        doc.paragraph(doc.lines(*probabilities, weights)),
     )
 
 
-def _given(weighted: WeightedValue) -> tuple[Cell, Cell, str]:
+def _given(weighted: WeightedValue) -> tuple[doc.Cell, doc.Cell, str]:
     return _cells(weighted.value) if weighted.given else ("not given", "too few rewards", f"{weighted.value.n:,}")
 
 
-def _cells(interval: Interval) -> tuple[Cell, Cell, str]:
+def _cells(interval: Interval) -> tuple[doc.Cell, doc.Cell, str]:
     return (*measured(interval), f"{interval.n:,}")

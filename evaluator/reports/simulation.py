@@ -6,19 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from evaluator.options.deployment import exploring_words
-from evaluator.reports.document import (
-    Document,
-    Grid,
-    Layout,
-    Section,
-    column,
-    grid,
-    listed,
-    name_omitted,
-    paragraph,
-    run,
-    section,
-)
+from evaluator.reports import document as doc
 from evaluator.reports.numbers import column_digits, error_text
 from evaluator.reports.terminal import fits
 from evaluator.simulations.result import Simulation
@@ -31,25 +19,25 @@ _PLAIN_BARS = "_.-:=+*#"
 _LAWS = 4
 
 
-def document(simulation: Simulation, layout: Layout) -> Document:
+def document(simulation: Simulation, layout: doc.Layout) -> doc.Document:
     """Return the document of a simulation, in full or for one screen."""
     window = "no window" if simulation.window is None else f"window {simulation.window:,}"
-    heading = paragraph(
-        run(simulation.scenario, "bold"),
+    heading = doc.paragraph(
+        doc.run(simulation.scenario, "bold"),
         f": {simulation.runs:,} runs of {simulation.horizon:,} rounds, {simulation.n_actions} actions, {window}",
     )
     first, *more = _tables(simulation, layout)
-    sections: list[Section] = [section("", heading, first), *(section("", table) for table in more)]
+    sections: list[doc.Section] = [doc.section("", heading, first), *(doc.section("", table) for table in more)]
     about, laws, told = _how(simulation, layout), _laws(simulation), _told(simulation)
     if layout.full or len(laws) <= _LAWS:
-        sections.append(listed("How", [*about, *laws, *told], folded=True))
+        sections.append(doc.listed("How", [*about, *laws, *told], folded=True))
     else:
-        sections.append(listed("How", [*about, *told], folded=True))
-        sections.append(name_omitted(f"the delays of {len(laws)} actions"))
-    return Document("simulate", f"Simulation of {simulation.scenario}", tuple(sections))
+        sections.append(doc.listed("How", [*about, *told], folded=True))
+        sections.append(doc.name_omitted(f"the delays of {len(laws)} actions"))
+    return doc.Document("simulate", f"Simulation of {simulation.scenario}", tuple(sections))
 
 
-def _tables(simulation: Simulation, layout: Layout) -> Iterator[Grid]:
+def _tables(simulation: Simulation, layout: doc.Layout) -> Iterator[doc.Grid]:
     """Yield the numbers in one table, or in two narrower tables where one is too wide."""
     longest = max(len(curve.policy) for curve in simulation.curves)
     whole = _table(simulation, simulation.stated, layout)
@@ -63,12 +51,12 @@ def _tables(simulation: Simulation, layout: Layout) -> Iterator[Grid]:
 
 
 def _table(
-    simulation: Simulation, stated: Sequence[int], layout: Layout, *, rest: bool = True, curve: bool = True
-) -> Grid:
+    simulation: Simulation, stated: Sequence[int], layout: doc.Layout, *, rest: bool = True, curve: bool = True
+) -> doc.Grid:
     """Return regret after the rounds at some places; the rest: what was observed, and differences; and the curve."""
     curves, bound, observed_bound = simulation.curves, simulation.lower_bound, simulation.observed_lower_bound
     last = [] if bound is None else [bound]
-    parts = [(column("regret after"), [*(policy.policy for policy in curves), *("lower bound" for _ in last)])]
+    parts = [(doc.column("regret after"), [*(policy.policy for policy in curves), *("lower bound" for _ in last)])]
 
     def add(name: str, values: list[float], errors: list[float], least: float | None, *, sign: bool = False) -> None:
         digits = column_digits(errors)
@@ -76,7 +64,7 @@ def _table(
         cells = [error_text(value, error, digits, layout.plus_minus, sign=sign) for value, error in numbers]
         if last:
             cells.append("" if least is None else f"{least:,.{digits}f}")
-        parts.append((column(name, "number"), cells))
+        parts.append((doc.column(name, "number"), cells))
 
     for i in stated:
         lowest = None if bound is None else bound[i]
@@ -101,12 +89,12 @@ def _table(
         top = max(float(policy.regret.max()) for policy in curves)
         bars = _PLAIN_BARS if layout.ascii else _BARS
         lines = [*(policy.regret for policy in curves), *last]
-        parts.append((column("", "whole"), [sparkline(line.tolist(), top, bars) for line in lines]))
+        parts.append((doc.column("", "whole"), [sparkline(line.tolist(), top, bars) for line in lines]))
     columns, cells = zip(*parts, strict=True)
-    return grid(columns, zip(*cells, strict=True))
+    return doc.grid(columns, zip(*cells, strict=True))
 
 
-def _how(simulation: Simulation, layout: Layout) -> list[str]:
+def _how(simulation: Simulation, layout: doc.Layout) -> list[str]:
     best = "the best eligible action of each round" if simulation.flights else "the best action"
     lines = [
         f"regret: conversions that come sooner or later, lost to {best}; {layout.plus_minus} one standard error",

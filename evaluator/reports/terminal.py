@@ -22,25 +22,9 @@ from rich.text import Text
 
 from evaluator.comparisons.verdict import Verdict
 from evaluator.escape import escape
+from evaluator.reports import document as doc
 from evaluator.reports.console import ReportConsole
 from evaluator.reports.decision_words import rule_text, stakes
-from evaluator.reports.document import (
-    CANDIDATES,
-    NEXT,
-    OMITTED,
-    Block,
-    Bullets,
-    Document,
-    Grid,
-    Layout,
-    Lights,
-    Paragraph,
-    Section,
-    VerdictBlock,
-    Words,
-    name_omitted,
-    paragraph,
-)
 
 DO = "What to do: "
 SETTLE = "What would settle it:"
@@ -53,19 +37,19 @@ LINES = 24
 # Smallest number of characters of a name on one line; the rest of the name may stand on further lines.
 _NAME = 12
 # Sections that are cut but never left out.
-_STAY = (CANDIDATES, "warnings", NEXT)
+_STAY = (doc.CANDIDATES, "warnings", doc.NEXT)
 # Rows that a table keeps at least, and sentences a list.
 _FEW = 3
 # Characters of the sign and the blank before a sentence of a list, with the indent of its section.
 _BULLET = 4
 
 
-def layout_of(console: Console, *, full: bool = True) -> Layout:
+def layout_of(console: Console, *, full: bool = True) -> doc.Layout:
     """Return the layout that fits a console."""
-    return Layout(full, console.width, console.options.ascii_only)
+    return doc.Layout(full, console.width, console.options.ascii_only)
 
 
-def fits(table: Grid, layout: Layout, longest: int) -> bool:
+def fits(table: doc.Grid, layout: doc.Layout, longest: int) -> bool:
     """Return whether there is room for the numbers of a table, and for its names after they are broken over lines.
 
     The table has one column of names; the longest name has so many characters.
@@ -79,7 +63,7 @@ def fits(table: Grid, layout: Layout, longest: int) -> bool:
     return whole - max(longest - _NAME, 0) <= layout.width
 
 
-def print_document(console: Console, document: Document) -> None:
+def print_document(console: Console, document: doc.Document) -> None:
     """Print a document, with a blank line before each section, and the blocks of a section indented below its title."""
     for i, section in enumerate(document.sections):
         if i:
@@ -91,33 +75,33 @@ def print_document(console: Console, document: Document) -> None:
                 console.print(Padding(part, (0, 0, 0, 2), expand=False) if section.title else part)
 
 
-def text_of(document: Document, *, width: int = 100) -> str:
+def text_of(document: doc.Document, *, width: int = 100) -> str:
     """Return a document as plain text for a file."""
     file = io.StringIO()
     print_document(ReportConsole(file=file, width=width, color_system=None, force_terminal=False), document)
     return file.getvalue()
 
 
-def _renderables(block: Block) -> Iterator[RenderableType]:
+def _renderables(block: doc.Block) -> Iterator[RenderableType]:
     match block:
-        case Paragraph():
+        case doc.Paragraph():
             yield _text(block.words)
-        case Bullets():
+        case doc.Bullets():
             table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
             table.add_column(no_wrap=True)
             table.add_column()
             for item in block.items:
                 table.add_row("-", _text(item))
             yield table
-        case Grid():
+        case doc.Grid():
             yield _table(block)
-        case VerdictBlock():
+        case doc.VerdictBlock():
             yield from _verdict(block.verdict)
-        case Lights():
+        case doc.Lights():
             yield from _lights(block)
 
 
-def _text(words: Words) -> Text:
+def _text(words: doc.Words) -> Text:
     return Text.assemble(*((run.text, _style(run.bold, run.dim, run.colour)) for run in words))
 
 
@@ -125,7 +109,7 @@ def _style(bold: bool, dim: bool, colour: str = "") -> str:
     return " ".join(filter(None, ("bold" if bold else "", "dim" if dim else "", colour)))
 
 
-def _table(grid: Grid) -> Table:
+def _table(grid: doc.Grid) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, grid.gap, 0, 0), show_header=grid.headed)
     if grid.caption:
         table.title = _text(grid.caption)
@@ -162,7 +146,7 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     yield Text(escape(rule_text(verdict)), style="dim")
 
 
-def _lights(block: Lights) -> Iterator[RenderableType]:
+def _lights(block: doc.Lights) -> Iterator[RenderableType]:
     """Yield a table of all checks, and a paragraph on each check that failed or warned."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=not block.brief)
     for name in ("verdict", "check", "number"):
@@ -180,12 +164,12 @@ def _lights(block: Lights) -> Iterator[RenderableType]:
                 yield Padding(Group(*lines), (0, 0, 0, 2), expand=False)
 
 
-def fit_lines(document: Document, console: Console, most: int = LINES) -> Document:
-    """Return a document that prints as at most `most` lines, if its answer alone does not need more.
+def fit_lines(document: doc.Document, console: Console) -> doc.Document:
+    """Return a document that prints as at most `LINES` lines, if its answer alone does not need more.
 
     The document is in its short form; the console is the one that will print it.
     """
-    last = next((part for part in document.sections if part.id == OMITTED), None)
+    last = next((part for part in document.sections if part.id == doc.OMITTED), None)
     sections = [part for part in document.sections if part is not last]
     heights = [_height(part, console) for part in sections]
     omitted: list[str] = []
@@ -193,7 +177,7 @@ def fit_lines(document: Document, console: Console, most: int = LINES) -> Docume
     def excess() -> int:
         closing = last if not omitted else _closing(last, omitted, console)
         parts = [*heights, *([] if closing is None else [_height(closing, console)])]
-        return sum(parts) + len(parts) - 1 - most
+        return sum(parts) + len(parts) - 1 - LINES
 
     for cut in _CUTS:
         for i in reversed(range(len(sections))):
@@ -215,34 +199,34 @@ def fit_lines(document: Document, console: Console, most: int = LINES) -> Docume
     return replace(document, sections=(*sections, *([] if closing is None else [closing])))
 
 
-def _height(part: Section, console: Console) -> int:
+def _height(part: doc.Section, console: Console) -> int:
     """Return the number of lines of a section."""
     return _lines_at(console.width, part)
 
 
 @lru_cache(maxsize=32)  # a table of thousands of rows is printed once, not at every cut elsewhere
-def _lines_at(width: int, part: Section) -> int:
+def _lines_at(width: int, part: doc.Section) -> int:
     file = io.StringIO()
     plain = ReportConsole(file=file, width=width, color_system=None, force_terminal=False)
-    print_document(plain, Document("", "", (part,)))
+    print_document(plain, doc.Document("", "", (part,)))
     return file.getvalue().count("\n")
 
 
-def _fold_explaining(part: Section, too_many: int, console: Console) -> Section | None:
+def _fold_explaining(part: doc.Section, too_many: int, console: Console) -> doc.Section | None:
     return None if part.folded else part
 
 
-def _shorten_sentences(part: Section, too_many: int, console: Console) -> Section:
+def _shorten_sentences(part: doc.Section, too_many: int, console: Console) -> doc.Section:
     """Leave of sentences of a list what fits a line, the longest ones first; their codes stay."""
     room, wanted = console.width - _BULLET, _height(part, console) - too_many
-    long = [item for block in part.blocks if isinstance(block, Bullets) for item in block.items]
+    long = [item for block in part.blocks if isinstance(block, doc.Bullets) for item in block.items]
     for item in sorted(long, key=lambda item: len(_plain(item)), reverse=True):
         if len(_plain(item)) <= room or _height(part, console) <= wanted:
             break
         short = _one_line(item, room)
         blocks = (
-            Bullets(tuple(short if one is item else one for one in block.items))
-            if isinstance(block, Bullets)
+            doc.Bullets(tuple(short if one is item else one for one in block.items))
+            if isinstance(block, doc.Bullets)
             else block
             for block in part.blocks
         )
@@ -250,7 +234,7 @@ def _shorten_sentences(part: Section, too_many: int, console: Console) -> Sectio
     return part
 
 
-def _one_line(sentence: Words, room: int) -> Words:
+def _one_line(sentence: doc.Words, room: int) -> doc.Words:
     """Return as many of its words as fit a line, and its code, which is its last part in brackets."""
     code = sentence[-1].text if len(sentence) > 1 and sentence[-1].text.startswith(" [") else ""
     said = _plain(sentence[:-1] if code else sentence)
@@ -258,24 +242,24 @@ def _one_line(sentence: Words, room: int) -> Words:
     return replace(sentence[0], text=f"{kept}..."), *(sentence[-1:] if code else ())
 
 
-def _drop_notes(part: Section, too_many: int, console: Console) -> Section:
+def _drop_notes(part: doc.Section, too_many: int, console: Console) -> doc.Section:
     """Leave out paragraphs that are dim from their first to their last word."""
 
-    def is_note(block: Block) -> bool:
-        return isinstance(block, Paragraph) and bool(block.words) and all(run.dim for run in block.words)
+    def is_note(block: doc.Block) -> bool:
+        return isinstance(block, doc.Paragraph) and bool(block.words) and all(run.dim for run in block.words)
 
     return _with_blocks(part, (block for block in part.blocks if not is_note(block)))
 
 
-def _cut_rows(part: Section, too_many: int, console: Console) -> Section:
+def _cut_rows(part: doc.Section, too_many: int, console: Console) -> doc.Section:
     """Cut the longest table as far as needed, and say how many rows are left out."""
-    tables = [block for block in part.blocks if isinstance(block, Grid)]
+    tables = [block for block in part.blocks if isinstance(block, doc.Grid)]
     longest = max(tables, key=lambda table: len(table.rows), default=None)
     if longest is None or len(longest.rows) <= _FEW + 1:
         return part
 
-    def with_rows(kept: int) -> Section:
-        more = paragraph(f"{len(longest.rows) - kept:,} more: --full", style="dim")
+    def with_rows(kept: int) -> doc.Section:
+        more = doc.paragraph(f"{len(longest.rows) - kept:,} more: --full", style="dim")
         short = (replace(longest, rows=longest.rows[:kept]), more)
         blocks = [one for block in part.blocks for one in (short if block is longest else (block,))]
         return replace(part, blocks=tuple(blocks))
@@ -286,54 +270,54 @@ def _cut_rows(part: Section, too_many: int, console: Console) -> Section:
     return with_rows(max(_FEW + kept - 1, _FEW))
 
 
-def _fold(part: Section, too_many: int, console: Console) -> Section | None:
+def _fold(part: doc.Section, too_many: int, console: Console) -> doc.Section | None:
     """Leave out the last blocks, as many as needed, each with the words that introduce it."""
     if part.id in _STAY:
         return part
     wanted, blocks = _height(part, console) - too_many, part.blocks
     while blocks and _height(replace(part, blocks=blocks), console) > wanted:
         blocks = blocks[:-1]
-        while blocks and isinstance(last := blocks[-1], Paragraph) and _plain(last.words).endswith(":"):
+        while blocks and isinstance(last := blocks[-1], doc.Paragraph) and _plain(last.words).endswith(":"):
             blocks = blocks[:-1]
     return replace(part, blocks=blocks) if blocks else None
 
 
-def _cut_sentences(part: Section, too_many: int, console: Console) -> Section:
+def _cut_sentences(part: doc.Section, too_many: int, console: Console) -> doc.Section:
     """Cut lists: the last sentence then says how many are left out."""
 
-    def cut(block: Bullets) -> Bullets:
+    def cut(block: doc.Bullets) -> doc.Bullets:
         kept = max(len(block.items) - too_many - 1, 1)
         if kept + 1 >= len(block.items):
             return block
-        return Bullets((*block.items[:kept], paragraph(f"{len(block.items) - kept:,} more: --full").words))
+        return doc.Bullets((*block.items[:kept], doc.paragraph(f"{len(block.items) - kept:,} more: --full").words))
 
-    return _with_blocks(part, (cut(block) if isinstance(block, Bullets) else block for block in part.blocks))
+    return _with_blocks(part, (cut(block) if isinstance(block, doc.Bullets) else block for block in part.blocks))
 
 
-def _with_blocks(part: Section, blocks: Iterable[Block]) -> Section:
+def _with_blocks(part: doc.Section, blocks: Iterable[doc.Block]) -> doc.Section:
     """Return the section with these blocks; the same section if they are as before."""
     new = tuple(blocks)
     return part if new == part.blocks else replace(part, blocks=new)
 
 
-def _plain(cell: Words) -> str:
+def _plain(cell: doc.Words) -> str:
     return "".join(run.text for run in cell)
 
 
-def _short_name(part: Section) -> str:
+def _short_name(part: doc.Section) -> str:
     """Return what the last line calls a section: the bold words of its title."""
     name = part.title[0].text.strip() if part.title else "notes"
     return f"{name[:1].lower()}{name[1:]}"
 
 
-def _closing(last: Section | None, omitted: Sequence[str], console: Console) -> Section:
+def _closing(last: doc.Section | None, omitted: Sequence[str], console: Console) -> doc.Section:
     """Return the last line, which names what is left out, and no more of it than fits the line."""
     names = list(omitted)
     if last is not None:
         block = last.blocks[0]
-        assert isinstance(block, Paragraph)
+        assert isinstance(block, doc.Paragraph)
         names += _plain(block.words).partition(": ")[2].rstrip(".").split(", ")
-    while _height(closing := name_omitted(*names), console) > 1 and len(names) > 1:
+    while _height(closing := doc.name_omitted(*names), console) > 1 and len(names) > 1:
         names = [*names[:-2], "and more"] if names[-1] == "and more" else [*names[:-1], "and more"]
     return closing
 

@@ -93,8 +93,8 @@ class ScenarioRuns:
         (laws, size), k = self.world.tau.shape, self.shared.n_actions
         shown = self.settings[p].dimension > 0
         return {
-            "own": live_policy_stream(self.seed, run),
-            "luck": world_stream(self.seed, run),
+            "own": random_stream(Stream.LIVE_POLICY, self.seed, run),
+            "luck": random_stream(Stream.LIVE_WORLD, self.seed, run),  # the same for every policy
             "fresh": FreshVectors(np.zeros((k, self.dimension)), np.zeros(k), shown) if self.dimension else None,
             "eligible": self.eligible[p],
             "starts": None if self.parts is None else np.array([part.start for part in self.parts], np.int64),
@@ -131,8 +131,8 @@ def prepare_runs(
     shared = Setting(
         n_actions=problem.n_actions, window=window or NO_WINDOW, horizon=horizon, delay_cdf=cdf, playable=playable
     )
-    if shared.among:
-        _refuse_without_answer(problem, policies)
+    for policy in policies if shared.among else ():
+        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)
     pushes = None if schedule is None else pushes_in_rounds(schedule, None, horizon)
     explores = None if exploration is None else _explores(problem, exploration)
     waits = (0 if pushes is None else pushes.waits(horizon)) + (0 if explores is None else explores.rounds)
@@ -146,16 +146,6 @@ def prepare_runs(
     return ScenarioRuns(
         policies, settings, shared, world, problem.dimension, truth, parts, eligible, told_zeros, seed, pushes, explores
     )
-
-
-def world_stream(seed: int, run: int) -> np.random.Generator:
-    """Return the stream of contexts and luck of a run: the same for every policy."""
-    return random_stream(Stream.LIVE_WORLD, seed, run)
-
-
-def live_policy_stream(seed: int, run: int) -> np.random.Generator:
-    """Return the stream that a policy draws from."""
-    return random_stream(Stream.LIVE_POLICY, seed, run)
 
 
 def _explores(problem: Problem, exploration: Exploration) -> LiveExploration:
@@ -282,8 +272,3 @@ def _eligible(parts: list[Part] | None, setting: Setting) -> EligibleActions | N
         return None
     vectors = np.zeros((1, max(setting.rows, 1), setting.dimension))
     return stated_actions(_there(parts, setting.n_actions), vectors)[1]
-
-
-def _refuse_without_answer(problem: Problem, policies: Sequence[Any]) -> None:
-    for policy in policies:
-        refuse_choosing_among(policy, f"the actions of scenario {problem.name!r} come and go", live=True)

@@ -16,10 +16,9 @@ from evaluator.log.schema import to_numpy
 from evaluator.policies.base import Setting
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
-from evaluator.worlds.estimand import claims_of
 from evaluator.worlds.event_laws import own_or_all, pools_of
 from evaluator.worlds.live_parts import LiveWorld
-from evaluator.worlds.live_policy import claimed_weights, live_money, live_world, money_weights
+from evaluator.worlds.live_policy import claimed_weights, claims_of, live_money, live_world, money_weights
 from evaluator.worlds.live_rounds import play_live
 from evaluator.worlds.truth import LogTruth
 from evaluator.worlds.twin_log import draw_twin

@@ -12,7 +12,7 @@ from evaluator.log import Log
 from evaluator.replays.options import ReplayOptions
 from evaluator.replays.planning import plan_replay
 from evaluator.replays.rounds.survey import survey
-from evaluator.worlds.estimand import claim_of
+from evaluator.worlds.live_policy import claim_of
 from evaluator.worlds.truth import LogTruth
 from evaluator.worlds.twin_log import TwinLog, draw_twin, replay_seed
 from tests.audits.test_truth import logistic_log, truth_of

@@ -51,7 +51,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
             evaluator.compare(log, policies, windows=["1d", "7d"], baseline="random", reward_max=20, bootstrap=20),
         ),
         "check": (show, evaluator.check(log)),
-        "audit": (show, evaluator.audit(log, ["linucb", "random"], window="7d", twins=20)),
+        "audit": (show, evaluator.audit(log, ["delayed-klucb", "random"], window="7d", twins=20)),
         "delays": (show, evaluator.study_delays(log, windows=["1d", "7d", "30d"])),
         "simulate": (
             show,

@@ -57,7 +57,7 @@ def said(found: Comparison) -> list[Any]:
 def test_results_of_workers_are_those_of_this_process(executor: Executor, tmp_path: Path) -> None:
     convert("synthetic", tmp_path / "log", limit=2_000)
     for log in (LOG, load("synthetic", limit=2_000), "synthetic", load(tmp_path / "log"), tmp_path / "log"):
-        options = OPTIONS | ({"bootstrap": 0} if log == "synthetic" else {})
+        options = OPTIONS | ({} if log is LOG else {"bootstrap": 0})
         assert said(compare(log, POLICIES, executor=executor, **options)) == said(compare(log, POLICIES, **options))
     decides: dict[str, Any] = {"windows": [50], "baseline": "random"}
     found = compare(LOG, POLICIES, executor=executor, **decides)

@@ -195,17 +195,6 @@ def test_sets_that_move_with_time_do_not_keep_a_rule_from_the_logging_policy() -
     assert "none" not in run.out.partition("replays of")[2].partition("\ndifference:")[0].replace("   none ", "")
 
 
-@pytest.mark.parametrize("immature", ["drop", "correct"])
-def test_young_displays_do_not_count_as_failures(immature: str) -> None:
-    """Conversions of one action come late; an eighth of the displays are too young to be judged."""
-    errors = []
-    for seed in range(40):
-        found = weighted(compare(logged(12_000, 100 + seed, young=True), ["columns"], immature=immature))
-        errors.append((found.value.estimate - truth()) / found.standard_error)
-    assert abs(np.mean(errors)) < 4 / np.sqrt(40)
-    assert 0.6 < np.std(errors) < 1.4
-
-
 def test_an_action_never_shown_gives_no_difference() -> None:
     log = logged(20_000, 8)
     hidden = to_numpy(log.displays["action"]) == 0

@@ -17,13 +17,12 @@ import pytest
 
 from evaluator import DelayStudy, study_delays
 from evaluator.comparisons.log_places import at_a_place
-from evaluator.delays.study import goodness, permuted_groups, run, tail
+from evaluator.delays.study import goodness, heterogeneity, run, tail
 from evaluator.delays.study.delay_jobs import DelayJob, DelayWorkers
 from evaluator.delays.study.fitting import LawJob, fit_sample
 from evaluator.delays.study.goodness import BootstrapsJob, delays_under_test
-from evaluator.delays.study.heterogeneity import grouped_delays
+from evaluator.delays.study.heterogeneity import grouped_delays, permutable, permutation_test, permuted
 from evaluator.delays.study.options import DelayOptions
-from evaluator.delays.study.permuted_groups import permutable, permutation_test, permuted
 from evaluator.delays.study.run import StudiedDelays, steps, study_log, study_rows
 from evaluator.errors import WorkerError
 from evaluator.jobs.run_jobs import compute_jobs
@@ -86,7 +85,7 @@ def small_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     run._opened.clear()
     monkeypatch.setattr(goodness, "_OF_MIXTURES", 4)
     monkeypatch.setattr(goodness, "_OF_OTHERS", 7)
-    monkeypatch.setattr(permuted_groups, "_WORK", 200_000)
+    monkeypatch.setattr(heterogeneity, "_WORK", 200_000)
     monkeypatch.setattr(tail, "_WORK", 10_000)
 
 
@@ -251,9 +250,9 @@ def test_bootstraps_are_those_of_one_stream_drawn_in_order() -> None:
 def test_permutations_are_those_of_one_stream_drawn_in_order(
     means: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(permuted_groups, "_AT_ONCE", 20)
-    monkeypatch.setattr(permuted_groups, "_WORK", 16_000)
-    monkeypatch.setattr(permuted_groups, "PAIR_ROWS", 300)
+    monkeypatch.setattr(heterogeneity, "_AT_ONCE", 20)
+    monkeypatch.setattr(heterogeneity, "_WORK", 16_000)
+    monkeypatch.setattr(heterogeneity, "PAIR_ROWS", 300)
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(3), 400)
     limits = rng.integers(0, 900, groups.size)
@@ -273,7 +272,7 @@ def test_permutations_are_those_of_one_stream_drawn_in_order(
 
 
 def slowly(
-    sample: permuted_groups.GroupedDelays, pair: Any, permutations: int, enough: int, rng: np.random.Generator
+    sample: heterogeneity.GroupedDelays, pair: Any, permutations: int, enough: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     of, k = np.arange(sample.codes.size), len(sample.labels)
     codes = sample.codes
@@ -284,7 +283,7 @@ def slowly(
     pool, taken = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
 
     def distance(rows: Any) -> float:
-        return permuted_groups._distance(ready.mass, ready.ends, rows, group, k)
+        return heterogeneity._distance(ready.mass, ready.ends, rows, group, k)
 
     statistic, above = distance(ready.owners), 0
     for drawn in range(1, permutations + 1):

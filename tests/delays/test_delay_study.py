@@ -17,7 +17,7 @@ from evaluator.log import Log
 from evaluator.log.delay_rows import delay_rows
 from evaluator.reading.canonical import open_canonical, write_canonical
 from evaluator.reports.delay_charts import cdf_chart
-from evaluator.reports.delay_sentences import drift_verdict
+from evaluator.reports.delays import drift_verdict
 from tests.logs import bernoulli_log, build_log
 from tests.reading.sources import dataset
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from evaluator.delays.product_limit import Observed
-from evaluator.delays.study.heterogeneity import POOLED, fit_groups, grouped_delays, heterogeneity
-from evaluator.delays.study.permuted_groups import permutable, permuted
+from evaluator.delays.study.heterogeneity import POOLED, fit_groups, grouped_delays, heterogeneity, permutable, permuted
 from evaluator.errors import DataError, ParameterError
 
 

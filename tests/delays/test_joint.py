@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from evaluator.delays.study.joint import _gradient, _hessian, _Rows, _value, fit_joint
+from evaluator.delays.study.joint_rate import _gradient, _hessian, _Rows, _value, fit_joint
 from evaluator.errors import DataError, ParameterError
 
 W, V = np.array([0.8, -0.5, -1.5]), np.array([-0.4, 0.7, -5.0])

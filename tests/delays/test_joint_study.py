@@ -14,8 +14,7 @@ from scipy.special import expit
 
 from evaluator import study_delays
 from evaluator.delays.study import joint_rate as joint_study
-from evaluator.delays.study.joint import fit_joint
-from evaluator.delays.study.joint_rate import calibrate, study_joint
+from evaluator.delays.study.joint_rate import calibrate, fit_joint, study_joint
 from evaluator.errors import DataError, ParameterError
 from evaluator.log import Log
 from evaluator.reading.canonical import open_canonical, write_canonical

@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.delays.study.result import DelayStudy
 from evaluator.delays.study.run import study_rows
-from evaluator.reports.delay_sentences import drift_verdict
+from evaluator.reports.delays import drift_verdict
 from tests.delays.lengthening import CHANGES, MINUTES, OPTIONS, WEEK, World, joint_verdict
 
 ASSUMPTION = "assumes that delays do not depend on when a display was shown"

@@ -9,7 +9,7 @@ from evaluator.delays.study.fitting import fit_family, narrow_components, spikes
 from evaluator.delays.study.options import DelayOptions
 from evaluator.delays.study.run import study_rows
 from evaluator.log.delay_rows import DelayRows
-from evaluator.reports.delay_sentences import spike_sentences, tail_sentence
+from evaluator.reports.delays import spike_sentences, tail_sentence
 
 QUICK = DelayOptions(families=["lognormal", "lognormal-mixture-2"], bootstraps=19)
 

@@ -37,9 +37,9 @@ def test_one_kind_of_arrays_reaches_the_loop(made: Callable[[Batch], Batch], rew
     call = replay.coming(made(batch))
     read = next(part for part in call.arguments if isinstance(part, Batch))
     assert [array.flags.writeable for array in read[:-1]] == [False] * (len(Batch._fields) - 1)
-    kinds = [call.loop.typeof_pyval(argument) for argument in call.arguments]
+    kinds = [call.loop.dispatcher.typeof_pyval(argument) for argument in call.arguments]
     reading = begin(resolve("klucb"), setting_for(ROUNDS, window=5), sampler="keep").coming(batch)
-    assert kinds == [reading.loop.typeof_pyval(argument) for argument in reading.arguments]
+    assert kinds == [reading.loop.dispatcher.typeof_pyval(argument) for argument in reading.arguments]
 
 
 def test_a_read_only_array_is_the_same_numbers_and_leaves_the_array_as_it_was() -> None:

@@ -18,8 +18,8 @@ from tests.engine.recorder import Recorder
 from tests.logged_rounds import in_memory
 from tests.logs import bernoulli_log, linear_log
 
-ARMS = bernoulli_log(3000, [0.5, 0.3, 0.2], mean_delay=40.0, seed=1, logger=[0.5, 0.3, 0.2])
-ACTIONS = linear_log(3000, n_actions=3, dimension=5, mean_delay=40.0, seed=1, temperature=0.5)
+ARMS = bernoulli_log(1500, [0.5, 0.3, 0.2], mean_delay=40.0, seed=1, logger=[0.5, 0.3, 0.2])
+ACTIONS = linear_log(1500, n_actions=3, dimension=5, mean_delay=40.0, seed=1, temperature=0.5)
 CASES = [
     (ARMS, "thompson", {"sampler": "keep"}),
     (ARMS, "delayed-klucb", {"sampler": "queue"}),

@@ -6,19 +6,18 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Thread
 
 import pytest
 
 from evaluator.errors import DataError, WorkerError
 from evaluator.jobs import addresses
-from evaluator.outputs.locks import undo_all
+from evaluator.jobs.run_jobs import Job, run_jobs
 from tests.cli.runs import evaluate
 from tests.jobs.dask_processes import DaskProcesses, waited
 
@@ -34,7 +33,7 @@ from tests.jobs.dask_processes import DaskProcesses, waited
 )
 def test_without_dask_it_says_what_to_install(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    done = evaluate(*command, "-p", "ucb1", "--cluster", "local:2")
+    done = evaluate(*command, "-p", "ucb1", "--cluster", "tcp://head:8786")
     assert (done.code, done.out) == (2, "")
     line = "error: A cluster needs Dask, which is not installed. Hint: pip install 'delayed-replay[cluster]'."
     assert done.err.splitlines()[-1] == line
@@ -99,128 +98,73 @@ def test_tls_that_is_not_set_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert "Hint: set DASK_DISTRIBUTED__COMM__TLS__" in line
 
 
-class Started(ThreadPoolExecutor):
-    """Workers that have started once they `may`; it lists when they begin and when they have ended."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        super().__init__(1)
-        self.error, self.may, self.happened = error, Event(), list[str]()
-
-    @contextmanager
-    def __call__(self, *asked: object) -> Iterator[Executor]:
-        assert self.may.wait(60)
-        if self.error is not None:
-            raise self.error
-        self.happened.append("begun")
-        with self:
-            yield self
-        self.happened.append("ended")
+def end_this_process(once: Path) -> str:
+    """End the process that computes this, unless a file is there that says that one was ended before."""
+    if not once.exists():
+        if once.parent.exists():
+            once.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
 
 
-def test_workers_start_while_the_block_runs_and_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = Started()
-    monkeypatch.setattr(addresses, "_started", started)
-    with addresses.workers_at("tcp://head:8786", print) as executor:
-        assert started.happened == []
-        started.may.set()
-        assert executor.submit(pow, 2, 5).result() == 32
-    assert started.happened == ["begun", "ended"]
+def is_running(process: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
 
 
-@pytest.mark.parametrize("error", [DataError("The log is bad."), KeyboardInterrupt()])
-def test_an_error_while_workers_start_ends_them(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = Started()
-    monkeypatch.setattr(addresses, "_started", started)
-    Timer(0.1, started.may.set).start()
-    with pytest.raises(type(error)) as raised, addresses.workers_at("tcp://head:8786", print):
-        raise error
-    assert raised.value is error
-    assert started.happened == ["begun", "ended"]
+def raise_error(error: type[Exception]) -> None:
+    raise error("The log is bad.")
 
 
-def test_the_first_job_raises_why_workers_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = Started(WorkerError("No scheduler answers."))
-    monkeypatch.setattr(addresses, "_started", started)
-    started.may.set()
-    with addresses.workers_at("tcp://head:8786", print) as executor, pytest.raises(WorkerError, match="No scheduler"):
-        executor.submit(pow, 2, 5)
+def raise_lambda() -> None:
+    raise ValueError(lambda: "no text")
 
 
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a terminal's Ctrl-C, to a group of processes")
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: Path, sent: signal.Signals) -> None:
-    words = ("delays", "--families", "lognormal-mixture-4", "--bootstraps", "99999", "--cluster", "local:2")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "evaluator", *words],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    begun = process.stderr.readline()
-    while "before its first job" not in begun and process.poll() is None:
-        begun = process.stderr.readline()
-    os.killpg(process.pid, sent)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (128 + sent, "")
-    said = [line for line in err.splitlines() if "before its first job" not in line]
-    if sent == signal.SIGINT:
-        assert said == ["Stopped by Ctrl-C: outputs are as they were; the same command starts anew."]
-    assert "Traceback" not in err
-    assert "Warning" not in err
-    assert list(tmp_path.iterdir()) == []
+def test_processes_compute_and_raise_as_this_one_does() -> None:
+    with addresses.workers_at("local:2", print) as executor:
+        assert list(executor.map(pow, [2, 3], [5, 2])) == [32, 9]
+        for error in (DataError, KeyError):
+            with pytest.raises(error, match="The log is bad"):
+                executor.submit(raise_error, error).result()
+        with pytest.raises(RuntimeError, match="ValueError: <function"):
+            executor.submit(raise_lambda).result()
 
 
-def alone(check: Callable[..., None], *arguments: str) -> None:
-    """Run a check in a process of its own: it ends all that this one has begun, servers of other tests among it."""
-    words = f"from {check.__module__} import {check.__name__} as check; check(*{arguments})"
-    run = subprocess.run(
-        [sys.executable, "-c", words], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr
+def test_a_process_that_is_killed_is_one_line_and_its_job_starts_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    with addresses.workers_at("local:1", said.append) as executor:
+        assert executor.submit(end_this_process, tmp_path / "ended").result() == "done"
+    (line,) = said
+    assert re.fullmatch(r"Worker \S+:\d+ is lost: its job starts again in a new process\.", line)
 
 
-def test_workers_that_are_ended_with_the_command_are_not_started_anew() -> None:
-    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
-    alone(ends_workers_for_good)
+@dataclass(frozen=True)
+class EndsAll(Job):
+    """A job that ends every process."""
+
+    name = "variant ucb1"
+    items = (0,)
+
+    def open(self) -> None:
+        """Open nothing."""
+
+    def compute(self, opened: None, item: int) -> str:
+        return end_this_process(Path("/no folder/file"))
 
 
-def ends_workers_for_good() -> None:
-    from evaluator.jobs.private_cluster import private_cluster
-
-    with private_cluster(1, goodbye=5) as cluster:
-        (nanny,) = cluster.workers.values()
-        first = nanny.pid
-        undo_all()
-        waited(lambda: nanny.status.name == "closed" or nanny.pid not in (first, None))
-        assert nanny.status.name == "closed"
+def test_a_job_that_ends_every_process_is_named() -> None:
+    with addresses.workers_at("local:1", lambda sentence: None) as executor:
+        names = r"variant ucb1 ended every worker that took it, 4 of them, the last at \S+:\d+\."
+        with pytest.raises(WorkerError, match=names):
+            list(run_jobs([EndsAll()], executor=executor))
+        assert executor.submit(abs, -1).result() == 1
 
 
-def test_keys_need_what_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    code, line = told_by("local:2", monkeypatch)
-    assert code == 2
-    assert line.startswith(
-        "error: The keys of local:2 need the package cryptography, which is not installed. Hint: pip"
-    )
-
-
-def test_a_helper_that_ended_by_itself_keeps_nothing_from_being_removed(tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
-    alone(ends_helpers_beside_one_that_ended, str(tmp_path / "evaluate-workers-x"))
-
-
-def ends_helpers_beside_one_that_ended(folder: str) -> None:
-    import psutil
-
-    from evaluator.jobs.private_cluster import _end_helpers
-
-    Path(folder).mkdir()
-    (Path(folder) / "lock").touch()
-    # Nobody has asked how the first ended: it has no command line any more.
-    ended = subprocess.Popen(["true"])
-    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    running = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _end_helpers(folder)
-    assert not Path(folder).exists()
-    assert not psutil.pid_exists(running.pid)
+def test_the_end_of_the_block_ends_the_processes_in_the_middle() -> None:
+    with addresses.workers_at("local:1", print) as executor:
+        coming = executor.submit(os.getpid)
+        process = coming.result()
+        executor.submit(time.sleep, 600)
+    waited(lambda: not is_running(process))

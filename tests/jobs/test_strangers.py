@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import pickle
 import socket
 import ssl
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
+pytest.importorskip("cryptography", reason="makes certificates")
 import dask
 import distributed
 import psutil
@@ -90,31 +90,13 @@ def assert_closed(port: int, file: Path) -> None:
     assert not file.exists()
 
 
-def test_a_local_cluster_answers_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
-    (tmp_path / "scratch").mkdir()
-    before, mask = listening(), os.umask(0)
-    try:
-        with workers_at("local:1", print) as executor:
-            assert list(executor.map(abs, [-1, 2])) == [1, 2]
-            ports = {port: ip for ip, port in listening() - before}
-            assert set(ports.values()) == {"127.0.0.1"}
-            for port in ports:
-                assert_closed(port, tmp_path / "touched")
-            for child in psutil.Process().children(recursive=True):
-                assert "PRIVATE" not in " ".join(child.cmdline())
-            assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "scratch").iterdir()} == {0o700}
-            # Who has the certificate is answered by each of them: the calls above fail for want of it alone.
-            own = executor._client.security.get_connection_args("client")
-            found = [told_by(f"tls://127.0.0.1:{port}", tmp_path / str(port), **own) for port in ports]
-            assert sorted(found) == ["Nanny", "PrivateScheduler", "PrivateWorker"]
-            assert all((tmp_path / str(port)).exists() for port in ports)
-            assert all(page_at(port, own["ssl_context"]) for port in ports)
-    finally:
-        os.umask(mask)
-    assert listening() == before
-    assert list((tmp_path / "scratch").iterdir()) == []
+def test_a_local_cluster_answers_nobody_else() -> None:
+    before = listening()
+    with workers_at("local:1", print) as executor:
+        assert list(executor.map(abs, [-1, 2])) == [1, 2]
+        assert listening() == before
+        # The socket at which the command asks for processes lies where nobody else can reach it.
+        assert stat.S_IMODE(Path(util.get_temp_dir()).stat().st_mode) == 0o700
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from evaluator.datasets import convert, load
 from evaluator.log import Log, fingerprint
 from evaluator.log.fingerprint import BlockHashes, content_hash
 from evaluator.log.schema import fixed_size_lists, uneven_lists
-from evaluator.reading import assembly, canonical
+from evaluator.reading import adapter, canonical
 from evaluator.reading.canonical import open_canonical, write_canonical
 from tests.logs import linear_log
 from tests.reading.parted import write_parts
@@ -232,7 +232,7 @@ def test_parts_have_that_of_one_file(
 def test_threads_write_that_of_one_pass(tmp_path: Path, known: str) -> None:
     parquet_of_categories(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "PART_ROWS", 64)
+        patch.setattr(adapter, "PART_ROWS", 64)
         patch.setattr(fingerprint, "BLOCK", 32)
         found = [convert(tmp_path / "spec.toml", tmp_path / f"{jobs}", jobs=jobs, keep=KEEP).log for jobs in (1, 2)]
     assert len(found[1].paths) == 7  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ import pytest
 
 from evaluator.datasets import draft, load
 from evaluator.errors import SourceError
-from evaluator.reading.draft_lines import Draft
+from evaluator.reading.column_profile import Draft
 from evaluator.reading.roles import DISPLAY
 
 N = 600

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from evaluator.datasets import load
 from evaluator.reading.locate import bundled_folder
-from evaluator.reading.spec_file import read_spec
+from evaluator.reading.spec import read_spec
 from tests.reading.sources import write_rows
 
 

@@ -18,7 +18,7 @@ from evaluator.datasets import convert, validate
 from evaluator.errors import EvaluatorError, LogError, OutputError, ParameterError, SourceError
 from evaluator.log import StoredLog
 from evaluator.log.fingerprint import content_hash
-from evaluator.reading import assembly, canonical, sorting
+from evaluator.reading import adapter, canonical, sorting
 from evaluator.reading import frames as scan
 from tests.cli.runs import evaluate
 from tests.reading.sources import write_rows, write_spec
@@ -31,7 +31,7 @@ def pieces_of(rows: int, group: int = 8) -> Iterator[None]:
         patch.setattr(sorting, "FILE_ROWS", rows)
         patch.setattr(scan, "CHUNK_ROWS", 5)
         patch.setattr(canonical, "ROWS_PER_GROUP", group)
-        patch.setattr(assembly, "PART_ROWS", 2 * group)
+        patch.setattr(adapter, "PART_ROWS", 2 * group)
         yield
 
 
@@ -86,7 +86,7 @@ SECTIONS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(ROW, min_size=12, max_size=70), st.lists(st.integers(1, 69), min_size=1, max_size=4), st.booleans(),
     SECTIONS, st.sampled_from([{}, {"keep": ["city", "age"]}, {"actions": "top:2"}]), st.integers(6, 20),
@@ -235,7 +235,7 @@ def test_what_stops_a_thread_leaves_nothing(
 ) -> None:
     spec = written(tmp_path, plain(100), [30, 60])
     names: list[str] = []
-    on_disk = assembly.on_disk
+    on_disk = adapter.on_disk
 
     def stopped(*args: Any, name: str, **options: Any) -> None:
         names.append(name)
@@ -243,7 +243,7 @@ def test_what_stops_a_thread_leaves_nothing(
             raise error
         on_disk(*args, name=name, **options)
 
-    monkeypatch.setattr(assembly, "on_disk", stopped)
+    monkeypatch.setattr(adapter, "on_disk", stopped)
     with pieces_of(10), pytest.raises((OutputError, KeyboardInterrupt)):
         convert(spec, tmp_path / "log", jobs=2)
     assert "displays-00003.parquet" in names

@@ -14,8 +14,7 @@ import pytest
 
 from evaluator.datasets import draft, load, validate
 from evaluator.errors import SourceError, UsageError
-from evaluator.reading.column_profile import words_of
-from evaluator.reading.draft_lines import Draft, Question
+from evaluator.reading.column_profile import Draft, Question, words_of
 
 ROWS = 600
 DAY = 86_400

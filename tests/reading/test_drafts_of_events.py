@@ -13,9 +13,9 @@ import pytest
 
 from evaluator import Log, load
 from evaluator.datasets import draft
-from evaluator.reading.draft_lines import Draft, Question
+from evaluator.reading.column_profile import Draft, Question
 from evaluator.reading.roles import DISPLAY
-from evaluator.reading.where import conditions, written_name, written_text
+from evaluator.reading.spec_sections import conditions, written_name, written_text
 
 N = 400
 RNG = np.random.default_rng(3)

@@ -144,7 +144,7 @@ def test_sets_of_many_actions_are_encoded_a_few_displays_at_a_time(
     tmp_path: Path, log: Log, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So few bytes that each display is a batch of its own.
-    monkeypatch.setattr("evaluator.reading.assembly._SET_BYTES", 8)
+    monkeypatch.setattr("evaluator.reading.adapter._SET_BYTES", 8)
     assert without_fingerprint(load(given(tmp_path, form))) == without_fingerprint(log)
 
 
@@ -164,7 +164,7 @@ def test_neither_chunks_nor_the_order_of_the_rows_matter(
 ) -> None:
     whole = load(given(tmp_path, form))
     monkeypatch.setattr("evaluator.reading.frames.CHUNK_ROWS", 7)
-    monkeypatch.setattr("evaluator.reading.assembly.BATCH", 11)
+    monkeypatch.setattr("evaluator.reading.adapter.BATCH", 11)
     cut = load(tmp_path / "spec.toml")
     assert cut.displays.to_pydict() == whole.displays.to_pydict()
     assert cut.meta == whole.meta

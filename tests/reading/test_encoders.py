@@ -85,7 +85,7 @@ def test_numbers_are_scaled_by_the_first_displays_whatever_the_batches(
     age = np.array([display["age"] for display in displays])
     found = []
     for batch in (65_536, 77):
-        monkeypatch.setattr("evaluator.reading.assembly.BATCH", batch)
+        monkeypatch.setattr("evaluator.reading.adapter.BATCH", batch)
         for file in ("log.csv", "log.parquet"):
             folder = tmp_path / f"{batch}" / file
             spec = in_file(folder, file, displays, scale="standard")
@@ -134,7 +134,7 @@ ROWS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, st.sampled_from(ENCODINGS[:-1]), st.booleans())
 def test_whatever_the_rows_say(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], features: str | None, intercept: bool

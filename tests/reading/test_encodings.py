@@ -14,7 +14,7 @@ from evaluator.reading import frames as scan
 from evaluator.reading import text
 from evaluator.reading.delay_file import read_delay_file
 from evaluator.reading.options import DelayFileOptions
-from evaluator.reading.spec_file import parse_spec
+from evaluator.reading.spec import parse_spec
 from tests.reading.sources import dataset, spec_data, write_rows
 
 ROWS = ["t,ad,sold", *[f"{i},{'Café' if i % 3 else 'Über'},{i + 5 if i % 5 == 0 else ''}" for i in range(2_100)]]

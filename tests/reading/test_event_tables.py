@@ -13,7 +13,7 @@ import pytest
 from evaluator import Log, load
 from evaluator.errors import EvaluatorError, LogError, SourceError, SpecError, UsageError
 from evaluator.reading.resolve import read
-from evaluator.reading.where import conditions
+from evaluator.reading.spec_sections import conditions
 from tests.reading.sources import dataset, write_rows, write_spec
 
 N = 60

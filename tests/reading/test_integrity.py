@@ -129,6 +129,7 @@ def test_rows_that_were_validated_when_written_are_not_gone_through_again(
     [
         lambda told: {"shown": [told["shown"][1] + 1, told["shown"][0] - 1, *told["shown"][2:]]},
         lambda told: {"first_time": told["first_time"] + 10**6},
+        lambda told: {"first_time": told["first_time"] - 1},
         lambda told: {"last_time": told["last_time"] + 1},
     ],
 )
@@ -151,6 +152,22 @@ def test_rows_with_another_action_than_facts_know_reach_no_loop(folder: Path) ->
     short = sound.changed(facts=dataclasses.replace(facts, shown=(sum(facts.shown),)))
     with pytest.raises(SourceError, match="its rows are not those of"):
         short.column("action")
+
+
+def test_a_missing_propensity_is_told_as_rows_pass(tmp_path: Path) -> None:
+    log, sound, short = made_log(), tmp_path / "sound", tmp_path / "short"
+    p = log.column("propensity").copy()
+    p[7] = np.nan
+    at = log.schema.get_field_index("propensity")
+    for folder, of in ((sound, log), (short, log.changed(displays=log.displays.set_column(at, "propensity", [p])))):
+        folder.mkdir()
+        write_canonical(of, folder)
+    facts = read_meta(sound).facts
+    assert facts is not None
+    assert read_meta(short).facts is None
+    signed(short, lambda said: said.update(facts=facts.to_dict()))
+    with pytest.raises(SourceError, match="its rows are not those of which"):
+        replay(load(short), "random")
 
 
 @pytest.mark.parametrize("name", [*TABLES, META])

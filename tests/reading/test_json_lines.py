@@ -149,7 +149,7 @@ def test_lines_read_at_once_are_those_read_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, odd: float
 ) -> None:
     file = file_at(tmp_path / "log.jsonl", "jsonl")
-    file.path.write_text("\n".join(odd_lines(seed, 6 * CAREFUL, odd)), newline="")
+    file.path.write_text("\n".join(odd_lines(seed, 3 * CAREFUL, odd)), newline="")
     none: list[str | int] = [[], ["-1"], ["NaN", "1.50"], [0, ""]][seed % 4]
     monkeypatch.setattr("evaluator.reading.json_lines.CAREFUL", 1)
     at_once = cells_or_error(file, none)
@@ -195,7 +195,7 @@ def test_fields_and_elements_read_at_once_are_those_read_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, odd: float
 ) -> None:
     file = file_at(tmp_path / "log.jsonl", "jsonl")
-    file.path.write_text("\n".join(nested_lines(seed, 4 * CAREFUL, odd)))
+    file.path.write_text("\n".join(nested_lines(seed, 2 * CAREFUL, odd)))
     chunks = Chunks([file], Source(files="log.jsonl", explode="u.l"), INNER)
     monkeypatch.setattr("evaluator.reading.json_lines.CAREFUL", 1)
     read, answers = ObjectColumns.read, []

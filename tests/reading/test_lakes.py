@@ -318,7 +318,8 @@ def typed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return kind, folder, tables
 
 
-@pytest.mark.parametrize("role", ROLES)
+# What a role makes of a type is not the lake's: one of each way to read a cell.
+@pytest.mark.parametrize("role", ["id", "time", "category", "value"])
 def test_every_type_is_what_it_is_in_a_file(typed: tuple[str, Path, dict[str, str]], role: str) -> None:
     kind, folder, tables = typed
     assert len(tables) >= 10

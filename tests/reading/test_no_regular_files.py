@@ -11,7 +11,7 @@ from evaluator.comparisons.study_file import read_study
 from evaluator.errors import SourceError, SpecError
 from evaluator.input_files import NotRegularError, open_regular, refuse_irregular
 from evaluator.reading.sources.files import find_files
-from evaluator.reading.spec_file import read_spec
+from evaluator.reading.spec import read_spec
 from evaluator.reading.spec_sections import Source
 from evaluator.replays.learned.policy import load_policy
 from evaluator.worlds.scenarios.problem import delay_law

@@ -16,8 +16,7 @@ from evaluator import input_files, load
 from evaluator.comparisons.study_file import READING, REPLAYING, read_study
 from evaluator.errors import ParameterError, SourceError, SpecError
 from evaluator.reading.locate import bundled_folder
-from evaluator.reading.spec import FileSpec, ScenarioSpec
-from evaluator.reading.spec_file import parse_spec, read_spec
+from evaluator.reading.spec import FileSpec, ScenarioSpec, parse_spec, read_spec
 
 WHOLE = (10**19, 10**30, -(10**19))
 NO_NUMBERS = (math.inf, -math.inf, math.nan)

@@ -13,7 +13,7 @@ from evaluator.errors import LogError, SpecError, UsageError
 from evaluator.log import EventKind, Log
 from evaluator.log.fingerprint import content_hash
 from evaluator.reading.converting import convert
-from evaluator.reading.spec_file import parse_spec
+from evaluator.reading.spec import parse_spec
 from evaluator.reading.summary import show, validate
 
 DISPLAYS = """\

@@ -17,8 +17,7 @@ from evaluator.log.eligible import unpack
 from evaluator.log.schema import to_numpy
 from evaluator.reading.locate import bundled_folder
 from evaluator.reading.resolve import dataset_spec
-from evaluator.reading.spec import ScenarioSpec
-from evaluator.reading.spec_file import parse_spec
+from evaluator.reading.spec import ScenarioSpec, parse_spec
 from evaluator.worlds.scenarios.scenario import PromotionsScenario
 from evaluator.worlds.world import load_problem
 

@@ -12,7 +12,7 @@ import pytest
 from evaluator.datasets import convert, load
 from evaluator.errors import OutputExistsError
 from evaluator.reading.sources.files import find_files
-from evaluator.reading.spec_file import read_spec
+from evaluator.reading.spec import read_spec
 from tests.reading.sources import ROWS, dataset, write_spec
 
 

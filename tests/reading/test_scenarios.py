@@ -16,7 +16,7 @@ from evaluator.datasets import generate, load, names
 from evaluator.errors import SpecError
 from evaluator.log.schema import to_numpy
 from evaluator.reading.locate import bundled_folder
-from evaluator.reading.spec_file import parse_spec, read_spec
+from evaluator.reading.spec import parse_spec, read_spec
 from evaluator.worlds.scenarios.problem import delay_law, scenario_laws
 from evaluator.worlds.scenarios.scenario import BernoulliScenario, Delay
 from evaluator.worlds.world import load_problem

@@ -17,17 +17,15 @@ from evaluator.datasets import convert, read
 from evaluator.errors import EvaluatorError
 from evaluator.reading import adapter, join_by_id, sorting
 from evaluator.reading import frames as scan
-from evaluator.reading.cells import Kind, merged_kinds
+from evaluator.reading.cells import Kind, ZonesSeen, merged_kinds
 from evaluator.reading.event_rows import EventRules, event_columns, event_rows
 from evaluator.reading.frames import Chunks
 from evaluator.reading.join_by_id import BloomFilter
 from evaluator.reading.row_breaches import FILE, LINE, Breaches, side_by_side
-from evaluator.reading.row_rules import check_cells
+from evaluator.reading.row_rules import TimeGuesses, check_cells
 from evaluator.reading.sorting import Spool
 from evaluator.reading.sources.part import TablePart
 from evaluator.reading.spec_sections import Time
-from evaluator.reading.time_guesses import TimeGuesses
-from evaluator.reading.zones import ZonesSeen
 from tests.reading.sources import dataset, write_rows, write_spec
 
 
@@ -125,7 +123,7 @@ SOUND = st.tuples(
 LEAVE_OUT = {"on_error": "quarantine", "quarantine_at_most": 1.0}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(DISPLAY, max_size=14),
     st.booleans(),

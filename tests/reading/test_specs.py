@@ -12,7 +12,7 @@ from evaluator.datasets import json_schema, load, names
 from evaluator.errors import SpecError, UnknownNameError
 from evaluator.reading.locate import bundled_folder
 from evaluator.reading.roles import CALENDAR, CANDIDATE, DISPLAY, EVENT, TARGETS, VECTORS, Role
-from evaluator.reading.spec_file import parse_spec, read_spec
+from evaluator.reading.spec import parse_spec, read_spec
 from evaluator.reading.spec_sections import Table
 from tests.reading.sources import spec_data, spec_validator, write_spec
 

@@ -16,7 +16,7 @@ import pytest
 from evaluator.datasets import convert, validate
 from evaluator.errors import DataError, SourceError, SpecError
 from evaluator.reading.sources.databases import ENGINES, RefusedQueryError, _limited, without_secrets
-from evaluator.reading.spec_file import read_spec
+from evaluator.reading.spec import read_spec
 from tests.cli.runs import evaluate
 from tests.reading.databases import PASSWORD, QUOTED, SECRET, VARIABLE, N, Shop, as_admin
 from tests.reading.sources import write_spec

@@ -93,7 +93,7 @@ TIMES = st.lists(st.integers(0, 4), min_size=2, max_size=40)
 OPTIONS = st.fixed_dictionaries({}, optional={"sort": st.just(True), "limit": st.integers(1, 30)})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(TIMES, st.integers(1, 9), st.integers(1, 9), OPTIONS, st.integers(0, 3))
 def test_the_order_depends_on_nothing_but_the_displays(
     tmp_path_factory: pytest.TempPathFactory,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evaluator import load
 from evaluator.errors import LogError, SpecError
-from evaluator.reading.zones import instants, why_no_format
+from evaluator.reading.cells import instants, why_no_format
 from tests.reading.sources import dataset
 
 HALF_PAST_NINE = int(datetime(2017, 11, 7, 9, 30, tzinfo=UTC).timestamp()) * 10**6

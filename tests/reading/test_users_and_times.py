@@ -38,7 +38,7 @@ def last_display(
     return found[-1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(DISPLAYS, SALES, st.booleans(), st.sampled_from([0, 2]), st.sampled_from([None, 4]), st.integers(1, 6))
 def test_a_conversion_is_of_the_last_display_of_its_user(
     tmp_path_factory: pytest.TempPathFactory,

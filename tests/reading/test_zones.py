@@ -16,8 +16,8 @@ import pytest
 from evaluator import Log, load
 from evaluator.datasets import convert, draft
 from evaluator.errors import LogError, SpecError, UsageError
-from evaluator.reading.draft_lines import Question
-from evaluator.reading.zones import read_instants
+from evaluator.reading.cells import read_instants
+from evaluator.reading.column_profile import Question
 from tests.reading.databases import VARIABLE, Shop
 from tests.reading.sources import dataset, write_spec
 

@@ -112,7 +112,7 @@ def test_disk_threads_and_company_change_nothing(tmp_path: Path, monkeypatch: py
 
 def test_few_clusters_are_refused_or_give_no_interval() -> None:
     log = bernoulli_log(2000, (0.2, 0.6), mean_delay=5.0, seed=1)
-    with pytest.raises(ParameterError, match="makes 9 clusters by"):
+    with pytest.raises(ParameterError, match="makes 9 clusters, worth"):
         replay(log, "ucb1", bootstrap=20, cluster_by="every:223")
     # The log has enough of them, but the first rounds are of two.
     results = compare(

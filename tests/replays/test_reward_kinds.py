@@ -21,8 +21,7 @@ from evaluator.log.log_tables import merge_events, with_kind
 from evaluator.log.schema import to_numpy
 from evaluator.reading.canonical import write_canonical
 from evaluator.reading.summary import log_facts
-from evaluator.worlds.estimand import claims_of
-from evaluator.worlds.live_policy import claimed_weights, live_money, live_world, money_weights
+from evaluator.worlds.live_policy import claimed_weights, claims_of, live_money, live_world, money_weights
 from evaluator.worlds.live_rounds import play_live
 from evaluator.worlds.truth import LogTruth
 from evaluator.worlds.twin_log import draw_twin

@@ -9,6 +9,7 @@ from evaluator import check, study_delays
 from evaluator.errors import LogError
 from evaluator.log import Log
 from evaluator.reading.summary import log_facts
+from evaluator.reports.answer_charts import change_chart
 from evaluator.reports.delay_charts import rates_chart
 from evaluator.reports.documents import document_of
 from evaluator.reports.terminal import text_of
@@ -18,15 +19,16 @@ DAY, N = 86_400, 3000
 FIRST = 1_767_225_600  # 2026-01-01
 
 
-def shop(start: int, *, until: int = 6 * DAY) -> Log:
-    """A log of six days whose conversions stop a day before `until`."""
+def shop(start: int, *, until: int = 6 * DAY, outage: int | None = None) -> Log:
+    """A log of six days whose conversions stop a day before `until`; one of its days may be without displays."""
     rng = np.random.default_rng(0)
     time = np.sort(rng.integers(0, 6 * DAY, N))
-    came = time + rng.exponential(0.2 * DAY, N).astype(int)
-    of = np.flatnonzero((rng.random(N) < 0.4) & (came <= 5 * DAY))
+    time = time[time // DAY != outage]
+    came = time + rng.exponential(0.2 * DAY, len(time)).astype(int)
+    of = np.flatnonzero((rng.random(len(time)) < 0.4) & (came <= 5 * DAY))
     return build_log(
-        time=start + time, action=rng.integers(0, 2, N), conversion_display=of, conversion_time=start + came[of],
-        n_actions=2, tick="s", name="shop", observed_until=start + until,
+        time=start + time, action=rng.integers(0, 2, len(time)), conversion_display=of, n_actions=2, tick="s",
+        conversion_time=start + came[of], name="shop", observed_until=start + until,
     )  # fmt: skip
 
 
@@ -42,6 +44,13 @@ def test_the_axis_of_rates_has_dates_where_the_log_has_them(start: int, field: s
     assert (x["field"], x.get("scale")) == (field, {"type": "utc"} if field == "date" else None)
     [rows] = chart["datasets"].values()
     assert list(dict.fromkeys(row[field] for row in rows)) == axis
+
+
+def test_a_day_without_displays_is_left_out_of_rates() -> None:
+    chart = change_chart(study_delays(shop(FIRST, outage=2), windows=["1d"], bootstraps=19, families=["exponential"]))
+    assert chart is not None
+    [rows] = chart["datasets"].values()
+    assert list(dict.fromkeys(row["at"] for row in rows)) == [f"2026-01-{day:02}" for day in (1, 2, 4, 5, 6)]
 
 
 @pytest.mark.parametrize(

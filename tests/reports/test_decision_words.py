@@ -13,6 +13,7 @@ from evaluator.comparisons.rule import parse_ship_rule
 from evaluator.comparisons.variants import Line
 from evaluator.comparisons.verdict import Candidate, Condition, Verdict, decide
 from evaluator.estimates.confidence import Interval
+from evaluator.reports.answer_charts import intervals_chart
 from evaluator.reports.decision_words import (
     candidate_rows,
     head,
@@ -26,7 +27,6 @@ from evaluator.reports.decision_words import (
     tiles,
 )
 from evaluator.reports.document import VerdictBlock
-from evaluator.reports.small_charts import intervals_chart
 
 
 def of(estimate: float, half: float = 0.3) -> Interval:

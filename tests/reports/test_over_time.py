@@ -12,10 +12,9 @@ import pytest
 
 import evaluator
 from evaluator.errors import ParameterError, SourceError
-from evaluator.reports.dated_runs import Study, lines_of, read_run, sort_runs, verdict_of
 from evaluator.reports.document import Chapter
 from evaluator.reports.manifest import read_chapter
-from evaluator.reports.over_time import Chapters, order_by_time
+from evaluator.reports.over_time import Chapters, Study, lines_of, order_by_time, read_run, sort_runs, verdict_of
 from tests.cli.runs import evaluate
 from tests.reports.conftest import ATTACK, DAY, FIRST, NAME, N, week
 from tests.reports.digits import as_written

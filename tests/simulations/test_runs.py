@@ -18,7 +18,8 @@ from evaluator.policies.base import Setting
 from evaluator.policies.user import UserPolicy
 from evaluator.simulations import BernoulliProblem, LinearProblem, Problem, Simulation, simulate
 from evaluator.simulations.options import SimulateOptions
-from evaluator.worlds.scenario_runs import CHECKPOINTS, live_policy_stream, world_stream
+from evaluator.streams import Stream, random_stream
+from evaluator.worlds.scenario_runs import CHECKPOINTS
 from tests.simulations.problems import LINEAR_WORLDS, WORLDS, bernoulli, linear
 
 
@@ -124,7 +125,7 @@ def test_a_python_policy_is_the_same_run() -> None:
 def test_streams_never_meet() -> None:
     streams = [
         np.random.default_rng(np.random.SeedSequence(5, spawn_key=(0,))),
-        *(make(5, r) for make in (world_stream, live_policy_stream) for r in range(3)),
+        *(random_stream(of, 5, r) for of in (Stream.LIVE_WORLD, Stream.LIVE_POLICY) for r in range(3)),
         *(make(5, r) for make in (engine.sampler_stream, engine.policy_stream) for r in range(3)),
     ]
     assert len({rng.random() for rng in streams}) == len(streams)

@@ -15,8 +15,8 @@ import pytest
 import evaluator
 from evaluator.audits.result import Audit
 from evaluator.datasets import load
-from evaluator.worlds import estimand
-from evaluator.worlds.estimand import MoneyClaim
+from evaluator.worlds import live_policy
+from evaluator.worlds.live_policy import MoneyClaim
 from tests.audits.test_truth import truth_of
 from tests.shops import World, make_shop
 
@@ -116,7 +116,7 @@ def test_intervals_hold(audit: Audit) -> None:
 @pytest.mark.parametrize("name", ["tidy", "bursts, observed by the horizon", "promotions"])
 @pytest.mark.parametrize("left_out", ["owed", "cost"])
 def test_live_runs_without_refunds_or_costs_are_off(name: str, left_out: str) -> None:
-    whole = estimand._of_money
+    whole = live_policy._of_money
 
     def without(*of: object) -> MoneyClaim:
         claim = whole(*of)  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def test_live_runs_without_refunds_or_costs_are_off(name: str, left_out: str) ->
         return MoneyClaim(**{**kept, left_out: np.zeros_like(claim.cost)})
 
     make, policies, options = AUDITS[name]
-    with patch.object(estimand, "_of_money", without):
+    with patch.object(live_policy, "_of_money", without):
         wrong = evaluator.audit(make(), [policies[-1]], twins=TWINS, seed=3, **options)
     assert wrong.policies[0].z < -5
     assert wrong.policies[0].biased

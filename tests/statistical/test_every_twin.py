@@ -11,6 +11,7 @@ from evaluator.policies import resolve
 from tests.policies import test_odaaf, test_states, test_twins
 from tests.policies.checks import CHECKS
 from tests.policies.test_contract import FREEZING, FROZEN_LATER
+from tests.policies.variants import DIAGONAL_LATER, LAYOUTS
 
 CROSSED = {
     f"{module.__name__.split('.')[-1]}.{name}": test
@@ -35,3 +36,10 @@ def test_they_agree(name: str, case: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize("name", FROZEN_LATER)
 def test_freezing_asks_and_tells_nothing(name: str) -> None:
     CHECKS[FREEZING](resolve(name))
+
+
+@pytest.mark.parametrize("spec", DIAGONAL_LATER)
+def test_other_policies_of_a_diagonal_agree(spec: str) -> None:
+    for layout in LAYOUTS:
+        test_twins.test_diagonal_policies(spec, layout)
+    test_twins.test_a_diagonal_is_the_whole_where_each_vector_has_one_element(spec)

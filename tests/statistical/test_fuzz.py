@@ -8,7 +8,7 @@ from tests.fuzz import campaign
 from tests.fuzz.campaign import run_cases
 from tests.fuzz.targets import TARGETS
 
-CASES = 200
+CASES = 100
 
 
 def test_damaged_inputs_are_refused_or_sound() -> None:

@@ -15,8 +15,8 @@ from tests.crash.commands import small_log
 from tests.crash.runs import Nursery, no_strace
 
 pytestmark = pytest.mark.skipif(no_strace() is not None, reason=str(no_strace()))
-# Two hundred kills, of whatever is cut into units.
-KILLS = 40
+# A hundred kills, of whatever is cut into units.
+KILLS = 20
 COMMANDS = {
     "compare": "compare -d {log} -p ucb1 -p delayed-klucb -w 20,none --repeats 2 --bootstrap 60",
     "audit": "audit -d {log} -p ucb1 -p random --twins 30",

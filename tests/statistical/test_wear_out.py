@@ -12,6 +12,12 @@ from tests.checks.visits import UNTIDY, WORN
 LOGS, LEVEL, OFTEN = 150, 0.04 / number_tested(clustered=False, users=True), 0.05
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run no other check, at the level that this one has among them."""
+    monkeypatch.setattr("evaluator.checks.run.CHECKS", (WEAR_OUT,))
+
+
 @pytest.mark.parametrize("world", UNTIDY)
 def test_logs_without_wear_out_are_told_so_at_the_level(world: str) -> None:
     found = [check(UNTIDY[world].log(seed))[WEAR_OUT.name] for seed in range(LOGS)]

@@ -8,7 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from evaluator import compare
 from tests.bench.weighted_differences import WORLDS, Found, on_log
+from tests.comparisons.test_weighted_pairs import logged, truth, weighted
 
 LOGS = 120
 # Half of 1 - level, and 4 standard errors of a share of so many logs.
@@ -41,3 +43,14 @@ def test_intervals_are_short_where_policies_are_alike_and_as_long_as_users_need(
     # An interval that takes displays of one user for independent ones is too short.
     assert users.plain.mean() < 0.95 - 4 * math.sqrt(0.95 * 0.05 / LOGS)
     assert np.mean((users.low <= 0) & (users.high >= 0)) > 0.95 - 4 * math.sqrt(0.95 * 0.05 / LOGS)
+
+
+@pytest.mark.parametrize("immature", ["drop", "correct"])
+def test_young_displays_do_not_count_as_failures(immature: str) -> None:
+    """Conversions of one action come late; an eighth of the displays are too young to be judged."""
+    errors = []
+    for seed in range(40):
+        found = weighted(compare(logged(12_000, 100 + seed, young=True), ["columns"], immature=immature))
+        errors.append((found.value.estimate - truth()) / found.standard_error)
+    assert abs(np.mean(errors)) < 4 / np.sqrt(40)
+    assert 0.6 < np.std(errors) < 1.4

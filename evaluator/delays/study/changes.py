@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from evaluator.delays.nonparametric import fit_nonparametric
 from evaluator.delays.product_limit import Floats, Ints, Observed, Ticks, checked_delays, risk_table
-from evaluator.delays.study.permuted_groups import permutable, permuted
+from evaluator.delays.study.heterogeneity import permutable, permuted
 from evaluator.errors import DataError, ParameterError
 from evaluator.results.json_documents import Count, Level, NotNegative, NotNegativeOrNull, Positive, Share
 from evaluator.streams import seed_stream
@@ -149,7 +149,7 @@ def delay_drift(
     after, in standard deviations, so that a change in the last days, which say little of long delays, counts by what
     they do say; or the distance of a steady trend over the days. To changes of the newest displays alone, which hold a
     fifth of the information or less, .6 is added, and to a trend 1. The p-value comes from admissible permutations
-    (`evaluator.delays.study.permuted_groups`), at least 1 / `false_alarms` - 1; the flag goes up when it is at most
+    (`evaluator.delays.study.heterogeneity`), at least 1 / `false_alarms` - 1; the flag goes up when it is at most
     `false_alarms`, in (0, 1), which is the probability of a false alarm.
 
     Delays have shape (n,) and limits (n,) or (), in ticks, as for `evaluator.delays.nonparametric.fit_nonparametric`;

@@ -322,10 +322,10 @@ def first_positive(fit: NonparametricFit) -> float:
     return float(fit.delays[fit.delays > 0][0])
 
 
-def since_words(rows: DelayRows, newest: NewestDelays) -> str:
-    """Return the first period of the newest displays: a date, or a number."""
+def period_words(rows: DelayRows, period: int) -> str:
+    """Return a period of the displays: a date, or its kind and number."""
     assert rows.periods is not None
-    label = rows.periods.label(newest.since, rows.tick_seconds)
+    label = rows.periods.label(period, rows.tick_seconds)
     return f"{rows.periods.name} {label}" if label.isdecimal() else label
 
 
@@ -336,8 +336,9 @@ def mixture(rows: DelayRows, newest: NewestDelays | None) -> tuple[str, ...]:
     followed = "to their end" if rows.limit is None else f"for at most {words(rows, newest.fit.longest)}"
     return (
         "Delays change along the log, which breaks that assumption. Windows and the recommended one rest on the "
-        f"{newest.fit.conversions:,} conversions of displays since {since_words(rows, newest)}, followed {followed}; "
-        "quantiles, law, tail and groups mix the delays before and since, and are those of no display to come.",
+        f"{newest.fit.conversions:,} conversions of displays since {period_words(rows, newest.since)}, followed "
+        f"{followed}; quantiles, law, tail and groups mix the delays before and since, and are those of no display to "
+        "come.",
     )
 
 

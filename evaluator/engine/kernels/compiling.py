@@ -7,8 +7,8 @@ behind that fence makes code faster; it never changes what is computed.
 processes (`compile_ahead`). What is compiled goes to the cache, from which the calls take it. Nothing depends on a
 helping process: what one did not compile, the first call does.
 
-*When used.* Numba loads with the first loop. Pieces that are there before wait until then, so that what looks a policy
-up loads no compiler.
+*When used.* Numba loads with the first call of a loop. Pieces that are there before wait until then, so that a command
+that runs no loop loads no compiler.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 # The versions with which the tests were run, from the first to the last; pyproject.toml installs none later.
@@ -52,25 +52,32 @@ def tested() -> bool:
     return is_tested(numba.__version__)
 
 
-# Pieces that Numba was not told of yet; None once there was a loop.
+# Pieces that Numba was not told of yet; None once a loop was called. Modules may load in one thread meanwhile.
 _waiting: list[Callable[[], object]] | None = []
+_telling = threading.RLock()
 
 
 def _tell(piece: Callable[[], object]) -> None:
     """Tell Numba of a piece, now or before the first loop."""
-    if _waiting is None:
-        piece()
-    else:
-        _waiting.append(piece)
+    with _telling:
+        if _waiting is None:
+            piece()
+        else:
+            _waiting.append(piece)
 
 
 def _tell_all() -> None:
     global _waiting
-    if _waiting is not None:
-        waiting, _waiting = _waiting, None
-        for piece in waiting:
-            piece()
-        import_module("evaluator.engine.kernels.instructions")
+    with _telling:
+        if _waiting is not None:
+            from numba.core import event
+
+            event.Listener.register(_Listener)
+            event.register("numba:compile", _Listener())
+            waiting, _waiting = _waiting, None
+            for piece in waiting:
+                piece()
+            import_module("evaluator.engine.kernels.instructions")
 
 
 @cache
@@ -86,22 +93,38 @@ def _options() -> tuple[dict[str, Any], dict[str, Any]]:
     return loop, piece
 
 
+class _Loop:
+    """A loop that Numba learns of when it is first called, or compiled ahead."""
+
+    def __init__(self, function: Callable[..., Any], *, kept: bool) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._kept = function, kept
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What Numba makes of the function: it compiles the loop for the types of a call."""
+        import numba
+
+        _tell_all()
+        out = numba.njit(**_options()[0])(self.py_func)
+        if self._kept:
+            from evaluator.engine.kernels.code_cache import CodeCache, cache_folder
+
+            out._cache = CodeCache(self.py_func, cache_folder(), lean=tested())
+        return out
+
+
 def compiled(function: F) -> F:
     """Compile a loop, cached on disk and releasing the GIL. No fastmath: results do not depend on the build."""
-    from evaluator.engine.kernels.code_cache import CodeCache, cache_folder
-
-    out = compiled_uncached(function)
-    out._cache = CodeCache(function, cache_folder(), lean=tested())  # type: ignore[attr-defined]
-    return out
+    return cast(F, _Loop(function, kept=True))
 
 
 def compiled_uncached(function: F) -> F:
     """Compile a loop for user policies, whose edits no cache would see."""
-    import numba
-
-    _tell_all()
-    out: F = numba.njit(**_options()[0])(function)
-    return out
+    return cast(F, _Loop(function, kept=False))
 
 
 def inlinable(function: F) -> F:
@@ -175,43 +198,41 @@ def compiling_for(name: str) -> Iterator[None]:
         _thread.name = before
 
 
+# Who is told of what is compiled; None without anybody.
+_told: Callable[[str], None] | None = None
+
+
 @contextmanager
 def announced(say: Callable[[str], None]) -> Iterator[None]:
     """Call `say` with a sentence whenever a loop begins to be compiled, and with an empty one when it is done.
 
     What the cache holds is not compiled and not announced.
     """
-    from numba.core import event
-
-    event.Listener.register(_Listener)
-    listener = _Listener(say)
-    event.register("numba:compile", listener)
+    global _told
+    _told = say
     try:
         yield
     finally:
-        event.unregister("numba:compile", listener)
+        _told = None
 
 
 class _Listener:
     """Hears of every function; of those that others need no word is said."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        # Functions begun and not done. Numba compiles in one thread at a time.
-        self._open = 0
+    # Functions begun and not done. Numba compiles in one thread at a time.
+    _open = 0
 
     def notify(self, event: Any) -> None:
         """Announce what is compiled for its own sake, and that it is done."""
-        if event.is_end:
-            self._open -= 1
-            if self._open == 0:
-                self._say("")
+        self._open += -1 if event.is_end else 1
+        if _told is None or self._open != (0 if event.is_end else 1):
             return
-        self._open += 1
-        if self._open == 1:
-            name = getattr(_thread, "name", "") or "the replay"
-            kept = event.data["dispatcher"].stats.cache_path is not None
-            self._say(f"Compiling {name}, once on this machine" if kept else f"Compiling {name}")
+        if event.is_end:
+            _told("")
+            return
+        name = getattr(_thread, "name", "") or "the replay"
+        kept = event.data["dispatcher"].stats.cache_path is not None
+        _told(f"Compiling {name}, once on this machine" if kept else f"Compiling {name}")
 
 
 # Each holds a compiler, some 200 MB.
@@ -259,7 +280,7 @@ def compile_ahead(calls: Iterable[LoopCall], *, least: int = 2) -> list[str]:
     try:
         while (job := _next_job(left)) is not None:
             with compiling_for(job.name), suppress(Exception):  # its call says what is wrong
-                job.loop.compile(job.types)
+                job.loop.dispatcher.compile(job.types)
         for helper in helpers:
             helper.join()
     finally:
@@ -272,11 +293,13 @@ def _missing(call: LoopCall) -> _Job | None:
     """Return what has to be compiled for a call, if anything has, without compiling it."""
     from evaluator.engine.kernels.code_cache import CodeCache
 
-    kept = getattr(call.loop, "_cache", None)
-    if not isinstance(kept, CodeCache):
+    if not isinstance(call.loop, _Loop):
         return None
-    types = tuple(call.loop.typeof_pyval(argument) for argument in call.arguments)
-    if types in call.loop.overloads or kept.holds(types, call.loop.targetctx):
+    loop = call.loop.dispatcher
+    if not isinstance(loop._cache, CodeCache):
+        return None
+    types = tuple(map(loop.typeof_pyval, call.arguments))
+    if types in loop.overloads or loop._cache.holds(types, loop.targetctx):
         return None
     module = call.loop.py_func.__module__
     name = next((name for name, value in vars(sys.modules[module]).items() if value is call.loop), None)
@@ -351,4 +374,4 @@ def help_out() -> None:
             (module, name), types = pickle.load(wanted)
             __import__(module)
             with suppress(Exception):  # the call says what is wrong
-                getattr(sys.modules[module], name).compile(types)
+                getattr(sys.modules[module], name).dispatcher.compile(types)

@@ -245,8 +245,8 @@ def check_clusters(clusters: Column | None, used: int, asked: str) -> None:
     worth = effective(code)
     if too_few(worth):
         raise ParameterError(
-            f"{asked} makes {clusters.count:,} cluster{'s' * (clusters.count > 1)} by {clusters.by}, worth "
-            f"{clusters_text(worth)} of equal size: too few to know how much they vary.",
+            f"{asked} makes {clusters.count:,} cluster{'s' * (clusters.count > 1)}, worth {clusters_text(worth)} "
+            "of equal size: too few to know how much they vary.",
             remedy="take a longer log, or smaller clusters if displays of different ones are independent: every:1h."
             if asked.startswith("`cluster_by")
             else f"take a log of more values of {clusters.by}, or `keep_for='none'`, which keeps no action.",

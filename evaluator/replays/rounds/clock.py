@@ -30,7 +30,7 @@ knows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -230,6 +230,7 @@ class SeenDelays:
     limit: Ints | None
     delay_ticks: Ints
     limit_ticks: Ints | None
+    _told: dict[int, DelayCDF | None] = field(init=False, default_factory=dict, repr=False)
 
     @cached_property
     def cdf(self) -> DelayCDF | None:
@@ -262,6 +263,13 @@ class SeenDelays:
         if fitted is None:
             return None
         return DelayCDF(delays=fitted.delays, cdf=np.minimum(fitted.cdf * self.share, 1.0), source=fitted.source)
+
+    def told(self, reach: int) -> DelayCDF | None:
+        """Return `revealed` as policies are told it that ask for delays up to `reach` rounds, once for all of them."""
+        if reach not in self._told:
+            revealed = self.revealed
+            self._told[reach] = None if revealed is None else told_cdf(revealed, reach)
+        return self._told[reach]
 
     def _fitted(self, which: slice | npt.NDArray[np.bool_]) -> DelayCDF | None:
         rounds = on_clock(self.delay[which], self.clock)
@@ -296,12 +304,10 @@ def told_delays(seen: SeenDelays, *, delays: str, horizon: int) -> DelayCDF | No
     clock, window = seen.clock, seen.window
     reach = min(window.rounds, max(horizon, 1))
     if delays == "log":
-        given = seen.revealed
-    else:
-        if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
-            reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
-        given = _known_cdf(delays, clock, reach)
-    return None if given is None else told_cdf(given, reach)
+        return seen.told(reach)
+    if window.ticks is not None:  # what a law gives away beyond the window's mean length would never be revealed
+        reach = min(reach, max(round(window.ticks * clock.rate * clock.share), 1))
+    return told_cdf(_known_cdf(delays, clock, reach), reach)
 
 
 def _known_cdf(text: str, clock: ReplayClock, reach: int) -> DelayCDF:

@@ -208,7 +208,8 @@ def _value_of(plan: ReplayPlan, displays: Sequence[Ints], references: References
     A round counts if its display was followed for long enough, which the display's number tells, and no event: what was
     known before the round's outcome.
     """
-    shown = [of[of < len(plan.rounds)] for of in displays]
+    used = len(plan.rounds)
+    shown = [of if of.max(initial=-1) < used else of[of < used] for of in displays]
     logged, bounds = references.of_kind(plan), reward_bounds(plan)
     different = len(shown[0] if len(shown) == 1 else np.unique(np.concatenate(shown)))
     return KindValue(plan, [logged.taken(of) for of in shown], bounds, different, plan.bounded, logged)

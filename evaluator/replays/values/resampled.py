@@ -39,7 +39,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluator.delays.cdf import DelayCDF
 from evaluator.engine.log_replay import MatchingReplay, QueueReplay, SamplerName, begin
 from evaluator.errors import ParameterError
 from evaluator.estimates.confidence import Interval, SparseRewards
@@ -52,10 +51,10 @@ from evaluator.replays.findings.plan import few_clusters_warning
 from evaluator.replays.kept_units import KeptRounds, Units
 from evaluator.replays.plan import ReplayPlan
 from evaluator.replays.result import ReplayResult
-from evaluator.replays.rounds.clock import KnownDelays, even_conversions, seen_delays, told_delays
+from evaluator.replays.rounds.clock import KnownDelays, SeenDelays, even_conversions, seen_delays, told_delays
 from evaluator.replays.rounds.propensity import Thinning, resolve_propensities, thinning
 from evaluator.replays.rounds.stream import GatheredDisplays, LogOrder, LogPiece, blocks, gather
-from evaluator.replays.values.rewards import logged_rewards, observed_rewards
+from evaluator.replays.values.rewards import References, observed_rewards
 from evaluator.streams import STEP, Stream, mixed, random_stream
 
 # Displays among which draws are made; no result depends on how the log is read.
@@ -110,7 +109,7 @@ class _Asked:
 
     def with_plan(self, plan: ReplayPlan) -> _Asked:
         """Return the same as a resampled log makes it; what displays earn depends on the correction of young ones."""
-        rewards = self.rewards if plan.maturity is self.plan.maturity else _rewards(plan)
+        rewards = self.rewards if plan.maturity is self.plan.maturity else _rewards(plan, References())
         return replace(self, plan=plan, rewards=rewards)
 
 
@@ -126,7 +125,8 @@ class Resampling:
     """
 
     def __init__(self, plans: Sequence[ReplayPlan], lived: Sequence[Sequence[Lived]]) -> None:
-        self._asked = [_Asked(plan, of, _rewards(plan)) for plan, of in zip(plans, lived, strict=True)]
+        references = References()
+        self._asked = [_Asked(plan, of, _rewards(plan, references)) for plan, of in zip(plans, lived, strict=True)]
 
     def draws(self, numbers: range, *, jobs: int = 1, advance: Callable[[int], None] = lambda displays: None) -> Draws:
         """Replay all plans on the resampled logs with these numbers, from 0, in steps of 1.
@@ -192,11 +192,14 @@ def _estimate_anew(logs: Sequence[_ResampledLog]) -> None:
             for key, (low, high) in own.items():
                 times[i][key][low:high] = drawn[surveys[key].display[low:high] - piece.first]
     for log, counts, copies in zip(logs, shown, times, strict=True):
-        log.asked = [asked.with_plan(refitted(asked.plan, counts, copies, log.draws(_KNOWN))) for asked in log.asked]
+        seen: dict[tuple[object, ...], SeenDelays] = {}
+        log.asked = [
+            asked.with_plan(refitted(asked.plan, counts, copies, log.draws(_KNOWN), seen)) for asked in log.asked
+        ]
 
 
-def _rewards(plan: ReplayPlan) -> SparseRewards | None:
-    return None if plan.options.reward == "observed" else logged_rewards(plan, rounds=0)
+def _rewards(plan: ReplayPlan, references: References) -> SparseRewards | None:
+    return None if plan.options.reward == "observed" else references.logged(plan, 0)
 
 
 def _nothing_drawn(first: int, n: int) -> Numbers:
@@ -452,15 +455,19 @@ def refitted(
     shown: npt.NDArray[np.int64],
     times: Mapping[int, npt.NDArray[np.integer]],
     rng: np.random.Generator,
+    seen: dict[tuple[object, ...], SeenDelays],
 ) -> ReplayPlan:
     """Return a plan as a resampled log makes it, of whose actions so many displays are `shown`, shape (K,).
 
     Each of a survey's events is there `times` times, shape (c,), by its identity; `rng` draws from the delays known
-    before the log.
+    before the log. Delays that are `seen` are those of all plans of the resampled log that ask for the same.
     """
     if _told_fit(plan):
         known = None if plan.known is None else plan.known.drawn(rng)
-        told = told_anew(plan, known, times[id(plan.teacher)])
+        by = (id(plan.teacher), id(plan.known), id(plan.told), plan.clock, plan.window, plan.options.seed)
+        if by not in seen:
+            seen[by] = seen_anew(plan, known, times[id(plan.teacher)])
+        told = told_delays(seen[by], delays="log", horizon=plan.setting.horizon)
         if told is not None:  # else no conversion was drawn
             plan = replace(plan, setting=replace(plan.setting, delay_cdf=told))
     if plan.maturity.correction is not None:
@@ -532,23 +539,22 @@ def _draws_of(unit: Numbers, key: np.uint64) -> Floats:
         return np.asarray((mixed(unit.astype(np.uint64) * STEP + key) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
-def told_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> DelayCDF | None:
-    """Return the delay CDF that a plan's policy is told on a resampled log; None where no conversion was drawn.
+def seen_anew(plan: ReplayPlan, known: KnownDelays | None, times: npt.NDArray[np.integer]) -> SeenDelays:
+    """Return the delays whose CDF a plan's policy is told on a resampled log.
 
     `known` are the delays known before the log, resampled, if no more is told. Each event that teaches is there `times`
     times, shape (c,).
     """
     survey, clock, window = plan.told, plan.clock, plan.window
+    if known is not None:
+        return known.on(clock, window)
     if survey is not plan.teacher:
         until = survey.log.meta.observed_until
         assert until is not None  # when the displays began that are left out
         when = plan.teacher.shown_at + plan.teacher.delay_ticks
         times = times[(plan.teacher.display < len(survey.log)) & (when <= until)]
     even = np.arange(len(times))[even_conversions(survey.log, survey.display, plan.options.seed)]
-    seen = (
-        seen_delays(survey, clock, window, np.repeat(even, times[even])) if known is None else known.on(clock, window)
-    )
-    return told_delays(seen, delays="log", horizon=plan.setting.horizon)
+    return seen_delays(survey, clock, window, np.repeat(even, times[even]))
 
 
 @dataclass(frozen=True, eq=False)

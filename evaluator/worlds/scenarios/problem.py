@@ -347,6 +347,7 @@ def _draw_log(problem: Problem, displays: int | None, seed: int | None) -> Log:
     delay = _delays(laws, action[converted], waits.random(n)[converted])
     time, unit, tick = _times(problem.arrivals, n, arrivals)
     converted, when = come(converted, time[converted], delay, unit)
+    uniform = problem.logger is None and (not isinstance(problem, LinearProblem) or problem.temperature is None)
     return generated_log(
         time,
         action,
@@ -356,7 +357,7 @@ def _draw_log(problem: Problem, displays: int | None, seed: int | None) -> Log:
         [str(i) for i in range(k)],
         name=problem.name,
         tick=tick,
-        propensity="uniform" if is_uniform(problem) else "logged",
+        propensity="uniform" if uniform else "logged",
         reward_max=1.0,
         counts={"displays": n, "conversions": len(converted)},
     )
@@ -444,11 +445,6 @@ def rates_of(sets: Floats) -> Floats:
     """Return the conversion rates of action vectors, <a, theta>, shape (n, K)."""
     d = sets.shape[2]
     return np.asarray(np.minimum(sets @ np.full(d, d**-0.5), 1.0))
-
-
-def is_uniform(problem: Problem) -> bool:
-    """Whether the logging policy shows all eligible actions alike."""
-    return problem.logger is None and (not isinstance(problem, LinearProblem) or problem.temperature is None)
 
 
 def logging_chances(problem: Problem, expected: Floats) -> Floats:

@@ -50,7 +50,7 @@ def test_an_error_ends_the_announcement() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals")
 def test_a_first_run_on_a_terminal_says_what_it_waits_for(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "evaluator", "replay", "--policy", "fixed", "--window", "20"]
+    command = [sys.executable, "-m", "evaluator", "replay", "--policy", "fixed", "--limit", "500"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "TERM": "xterm", "COLUMNS": "120"}
     said = []
     for _ in range(2):

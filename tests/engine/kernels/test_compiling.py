@@ -40,9 +40,9 @@ def test_the_folder_lies_outside_the_package() -> None:
 
 def test_the_loops_are_cached_there() -> None:
     for step in (loop.replay, frozen.ask, frozen.show_greedily):
-        assert Path(step.stats.cache_path) == code_cache.cache_folder()
+        assert Path(step.dispatcher.stats.cache_path) == code_cache.cache_folder()
     # No cache would see edits of a user's policy.
-    assert loop.replay_uncached.stats.cache_path is None
+    assert loop.replay_uncached.dispatcher.stats.cache_path is None
 
 
 def test_the_same_sources_share_a_folder(copy: Path) -> None:

@@ -14,7 +14,7 @@ from evaluator.datasets import make
 from evaluator.errors import OutputExistsError, ParameterError, SpecError, UsageError
 from evaluator.outputs.atomic import described
 from evaluator.reading.resolve import dataset_spec
-from evaluator.reading.spec_file import parse_spec
+from evaluator.reading.spec import parse_spec
 from evaluator.worlds.criteo import make as module
 from evaluator.worlds.criteo.make import plan_twin
 from tests.cli.runs import evaluate, validate

@@ -13,8 +13,7 @@ from evaluator.datasets import convert, load
 from evaluator.errors import SourceError
 from evaluator.reading.sources.databases import Databases
 from evaluator.reading.sources.files import staging
-from evaluator.reading.spec import FileSpec
-from evaluator.reading.spec_file import read_spec
+from evaluator.reading.spec import FileSpec, read_spec
 from evaluator.reading.spec_sections import Storage, Table
 from evaluator.reading.spec_tables import SpecTable, files_read, find_parts
 from evaluator.reading.summary import show, validate

@@ -11,7 +11,7 @@ import pytest
 
 from evaluator.datasets import load
 from evaluator.errors import EvaluatorError, SourceError
-from evaluator.reading.sources import objects, stores
+from evaluator.reading.sources import files, stores
 from tests.cli.runs import evaluate
 from tests.reading.object_stores.buckets import SECRET, N, answering, displays, serving, spec_of, write
 from tests.reading.object_stores.server import KEYS, Bucket, free_port
@@ -200,7 +200,7 @@ def test_an_object_that_changes_or_vanishes_while_it_is_read(
             write(displays(N + 5), tmp_path / name)
             bucket.put(name, tmp_path / name)
 
-    target, method = (objects.ObjectPart, "scan") if name == "log.parquet" else (stores.Store, "get")
+    target, method = (files.ObjectPart, "scan") if name == "log.parquet" else (stores.Store, "get")
     read = getattr(target, method)
     done = []
 

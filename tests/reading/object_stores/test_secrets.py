@@ -8,7 +8,7 @@ import pytest
 
 from evaluator.datasets import load
 from evaluator.errors import SpecError, UsageError
-from evaluator.reading.spec_file import parse_spec
+from evaluator.reading.spec import parse_spec
 from tests.cli.runs import evaluate
 from tests.reading.object_stores.buckets import SECRET
 from tests.reading.sources import spec_data, write_spec

