@@ -18,7 +18,6 @@ from evaluator.delays.study.changes import DelayDrift, delay_drift
 from evaluator.engine.kernels.solving import squared_length
 from evaluator.estimates.simultaneous import holm
 from evaluator.log.column import grouping_columns, read_values, renumbered
-from evaluator.log.schema import to_numpy
 from evaluator.units import format_duration
 
 FEWEST_CONVERSIONS = 50
@@ -361,13 +360,10 @@ def _splits(t: Tables, rows: Ints) -> list[ConversionGroups]:
     log, coordinates = t.logged.survey.log, t.logged.coordinates
     displays, of = np.unique(t.logged.survey.display[rows], return_inverse=True)
     out = []
-    if coordinates.column is not None:
-        read = log.take(displays, coordinates.reads)
-        values = coordinates.values({coordinates.column: to_numpy(read[coordinates.column])})[of]
-        for j, edges in enumerate(coordinates.edges):
-            names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
-            told, group = coordinates.meaning[j], coordinates.bins(j, values[:, j])
-            out.append(ConversionGroups("context", told.name, group, names, told.column))
+    for j, edges in enumerate(coordinates.edges):
+        names = [coordinates.bin_name(j, b) for b in range(len(edges) + 1)]
+        told, group = coordinates.meaning[j], t.bins[j, rows].astype(np.int64)
+        out.append(ConversionGroups("context", told.name, group, names, told.column))
     for column in read_values(log, grouping_columns(log), displays):
         if 1 < column.count <= _MOST_VALUES:
             order = np.argsort(column.labels).tolist()

@@ -154,6 +154,8 @@ class Tables:
         )
         # Action of each conversion's display, and 1 / p of that display, shape (c,).
         self.action, self.weight = np.zeros(conversions, np.int64), np.zeros(conversions)
+        # Bin of each coordinate of that display, shape (C, c).
+        self.bins = np.zeros((c, conversions), np.uint8)
         # Moments of the shown action's vector, against what the propensities make expected (1 / p times it minus the
         # sum over the actions), and against the mean over the actions by their shares; None without action sets.
         contrasts = coordinates.column == "action_set" and not logged.propensities.tilted
@@ -312,7 +314,7 @@ def _add(t: Tables, first: int, batch: Columns, rewards: Floats, of: slice) -> N
                 sums[row:].reshape(-1)[: len(found)] += np.bincount(cell, power)
     judged = _add_events(t, first, batch["time"], action, of)
     place = logged.survey.display[of] - first
-    t.weight[of] = weight[place]
+    t.weight[of], t.bins[:, of] = weight[place], placed[:-1, place]
     placed[-1, place[place < judged]] = 1.0
     t.ties.add(batch["time"], action, placed)
     _add_ends(t, first, batch["time"], action)

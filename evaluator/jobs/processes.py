@@ -103,6 +103,8 @@ class WorkerProcesses(ThreadPoolExecutor):
                     raise CancelledError
                 process.start()
                 self._processes.add(process)
+            if self._ended:  # meanwhile
+                process.kill()
             theirs.close()
         return self._of_thread.process  # type: ignore[no-any-return]
 

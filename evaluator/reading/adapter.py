@@ -35,8 +35,7 @@ from evaluator.reading.event_rows import REWARDS, EventRules
 from evaluator.reading.frames import missing_values
 from evaluator.reading.intake import ACTION, TIME, Intake
 from evaluator.reading.join_by_id import SecondTable, repeated
-from evaluator.reading.labels import (
-    KEPT,
+from evaluator.reading.kept_actions import (
     USED,
     KeptPropensities,
     ShownActions,
@@ -45,6 +44,7 @@ from evaluator.reading.labels import (
     choose_actions,
     kept_propensities,
 )
+from evaluator.reading.labels import KEPT
 from evaluator.reading.log_folders import DISPLAYS, part_name
 from evaluator.reading.options import ReadingOptions
 from evaluator.reading.outcomes import Outcomes, event_table, find_outcomes

@@ -39,7 +39,7 @@ from evaluator.log.schema import (
 )
 from evaluator.log.stored import RowFacts
 from evaluator.outputs.atomic import refuse_foreign
-from evaluator.reading.labels import USED, ShownActions, choose_actions, kept_propensities
+from evaluator.reading.kept_actions import USED, ShownActions, choose_actions, kept_propensities
 from evaluator.reading.log_folders import (
     ACTIONS,
     CONVERSIONS,

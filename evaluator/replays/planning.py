@@ -14,6 +14,7 @@ from evaluator.errors import DataError, ParameterError, PropensityError, Unknown
 from evaluator.findings.codes import ordered
 from evaluator.log import Log
 from evaluator.log.column import Column, read_clusters, read_groups
+from evaluator.log.log_tables import REFUNDS
 from evaluator.log.reward_kinds import (
     CapLoss,
     cost_events,
@@ -648,7 +649,8 @@ def refuse_on_parts(log: Log, propensities: Propensities, options: ReplayOptions
 def _limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
     """Return the names of the kinds of events that guardrails limit, each once.
 
-    Raise UnknownNameError if the log does not have a kind, ParameterError if a share is limited of what may be below 0.
+    Raise UnknownNameError if the log does not have a kind, ParameterError if a share is limited of what may be below 0,
+    or refunds from above, which holds however many there are.
     """
     kinds = []
     for one in guardrails:
@@ -656,6 +658,11 @@ def _limited_kinds(log: Log, guardrails: Sequence[Guardrail]) -> list[str]:
             kinds.append(name_kind(log, one.outcome))
         except UnknownNameError as error:
             raise UnknownNameError(f"`guardrails` {one.text!r}: {error.what}", remedy=error.remedy) from None
+        if one.below and one.outcome == REFUNDS and may_be_below_0(log, REFUNDS):
+            raise ParameterError(
+                f"`guardrails` {one.text!r}: values of refunds are below 0, and more refunds make them smaller.",
+                remedy="limit them from below: 'refunds > -0.001'.",
+            )
         if one.quantity == "relative uplift" and may_be_below_0(log, one.outcome):
             raise ParameterError(
                 f"`guardrails` {one.text!r}: values of {one.outcome} may be below 0, and no share of them is defined.",

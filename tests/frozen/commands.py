@@ -207,3 +207,8 @@ COMMANDS = {
     **{name: Command(line) for name, line in ERRORS.items()},
     **READERS,
 }
+# Their loops are those of no other test, and take seconds each to compile: replayed among the proofs.
+LATER = (
+    "audit-promotions", "audit-tidy", "audit-wrong", "replay-claimed", "replay-final", "replay-promotions-revenue",
+    "replay-quantile", "replay-sets-wall", "replay-short-window", "simulate-linear",
+)  # fmt: skip

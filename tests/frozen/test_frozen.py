@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.frozen.commands import COMMANDS
+from tests.frozen.commands import COMMANDS, LATER
 from tests.frozen.normal import same
 from tests.frozen.running import SNAPSHOTS, Runs
 
@@ -28,7 +28,7 @@ def difference(kept: str, now: str) -> list[str]:
     return list(difflib.unified_diff(old, new, "snapshot", "now", n=1, lineterm=""))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LATER])
 def test_a_command_says_what_its_snapshot_says(name: str, runs: Runs) -> None:
     kept = (SNAPSHOTS / f"{name}.txt").read_text(encoding="utf-8")
     lines = difference(kept, runs.snapshot(name))

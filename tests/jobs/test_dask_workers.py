@@ -5,19 +5,17 @@ That those that are killed change no bit of a study is among the proofs: startin
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import evaluator
 from evaluator.datasets import convert
 from evaluator.jobs import addresses
 from evaluator.jobs.addresses import workers_at
 from tests.cli.runs import evaluate
-from tests.jobs.dask_processes import PATIENCE, DaskProcesses, finished, started
+from tests.jobs.dask_processes import PATIENCE, DaskProcesses
 
 pytest.importorskip("distributed", reason="workers need the extra `cluster`")
 
@@ -51,19 +49,6 @@ def test_an_answer_cut_off_by_the_end_of_its_scheduler_prints_no_traceback(
         assert ran.wait(PATIENCE)
         executor.submit(int).result(PATIENCE)  # the loop has come past it
     assert not caplog.records
-
-
-def test_a_worker_with_other_code_is_refused(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
-    package = Path(evaluator.__file__).parent
-    shutil.copytree(package, tmp_path / "other" / "evaluator", ignore=shutil.ignore_patterns("__pycache__"))
-    with (tmp_path / "other" / "evaluator" / "units.py").open("a") as file:
-        file.write("# One line more.\n")
-    cluster.worker(PYTHONPATH=str(tmp_path / "other"))
-    process = started("compare", "-p", "ucb1", "-d", str(log), "--bootstrap", "0", "--cluster", cluster.address)
-    _, said = finished(process)
-    assert process.returncode == 1
-    assert "is refused: it has delayed-replay" in said.splitlines()[-1]
-    assert "the command runs with other code of that version" in said.splitlines()[-1]
 
 
 def test_no_scheduler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from evaluator.replays.planning import plan_replay
 from evaluator.replays.run import execute
 from evaluator.replays.values import resampled as bootstrap
 from evaluator.replays.values.resampled import expected_differences
-from evaluator.replays.values.rewards import observed_rewards
+from evaluator.replays.values.rewards import References, observed_rewards
 from tests.logs import bernoulli_log, build_log
 from tests.replays.test_scan import VARIANTS, softmax_log
 
@@ -135,7 +135,7 @@ def test_a_model_of_the_context_is_not_fitted_anew_and_says_so() -> None:
 
 def test_the_correction_of_young_displays_is_fitted_anew() -> None:
     plan = planned(LOG, "ucb1", immature="correct")
-    log = bootstrap._ResampledLog(0, [bootstrap._Asked(plan, [], bootstrap._rewards(plan, bootstrap.References()))])
+    log = bootstrap._ResampledLog(0, [bootstrap._Asked(plan, [], bootstrap._rewards(plan, References()))])
     drawn = log.draws(0).integers(0, len(LOG), len(LOG))
     bootstrap._estimate_anew([log])
     # The resampled log written out: each display's conversions as often as it was drawn.
@@ -154,7 +154,7 @@ def test_the_correction_of_young_displays_is_fitted_anew() -> None:
 @pytest.mark.parametrize("options", [{"window": 40}, {"window": "30s"}, {"window": 40, "delays_from": "first:30%"}])
 def test_the_delays_that_a_policy_is_told_are_fitted_anew(options: dict[str, Any]) -> None:
     plan = planned(LOG, "delayed-ucb", **options)
-    log = bootstrap._ResampledLog(2, [bootstrap._Asked(plan, [], bootstrap._rewards(plan, bootstrap.References()))])
+    log = bootstrap._ResampledLog(2, [bootstrap._Asked(plan, [], bootstrap._rewards(plan, References()))])
     draws = log.draws(0)
     bootstrap._estimate_anew([log])
     anew, told = log.asked[0].plan.setting.delay_cdf, plan.setting.delay_cdf

@@ -88,6 +88,9 @@ def test_guardrails_limit_each_kind_of_money_by_its_own_events(log: Log) -> None
         for name in ("refunds", "revenue"):
             with pytest.raises(ParameterError, match="may be below 0"):
                 replay(log, "thompson", window=400, guardrails=[f"{name} > -5%"])
+        for limit in ("+0.001", "+5%", "0.02"):  # which would hold however many refunds there are
+            with pytest.raises(ParameterError, match=r"Hint: limit them from below: 'refunds > -0\.001'"):
+                replay(log, "thompson", window=400, guardrails=[f"refunds < {limit}"])
 
 
 def test_the_objective_follows_the_log_and_is_said() -> None:

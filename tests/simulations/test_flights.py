@@ -29,7 +29,7 @@ from evaluator.worlds.scenarios.scenario import BernoulliScenario, Flight, fligh
 from evaluator.worlds.world import load_problem
 from tests.simulations.problems import bernoulli, linear
 from tests.simulations.slow import eligible_rounds
-from tests.simulations.test_against_twins import agree_with
+from tests.statistical.test_against_twins import agree_with
 from tests.twins import twin_of
 from tests.twins.history import lowest_best
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import evaluator
 from evaluator.datasets import convert
 from tests.jobs.dask_processes import DaskProcesses, finished, started, waited
 
@@ -179,3 +180,16 @@ def test_a_log_that_changed_meanwhile_is_bad_data_in_one_line(
     assert process.returncode == 3, said
     assert re.fullmatch(r"error: .*changing/displays\.parquet: .*", said.splitlines()[-1])
     assert "this may be a bug" not in said
+
+
+def test_a_worker_with_other_code_is_refused(cluster: DaskProcesses, tmp_path: Path, log: Path) -> None:
+    package = Path(evaluator.__file__).parent
+    shutil.copytree(package, tmp_path / "other" / "evaluator", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "other" / "evaluator" / "units.py").open("a") as file:
+        file.write("# One line more.\n")
+    cluster.worker(PYTHONPATH=str(tmp_path / "other"))
+    process = started("compare", "-p", "ucb1", "-d", str(log), "--bootstrap", "0", "--cluster", cluster.address)
+    _, said = finished(process)
+    assert process.returncode == 1
+    assert "is refused: it has delayed-replay" in said.splitlines()[-1]
+    assert "the command runs with other code of that version" in said.splitlines()[-1]

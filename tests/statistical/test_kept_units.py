@@ -13,6 +13,7 @@ from evaluator.log import Log
 from evaluator.policies import resolve
 from evaluator.policies.base import Setting
 from tests.kept_units import PACE, Way, World, displays_for, draw_log, live_regrets
+from tests.replays import test_keep_for
 from tests.statistical.runs import Floats, off, regrets, replays
 
 HORIZON = 1500
@@ -100,3 +101,8 @@ def test_what_only_looks_right_is_far_off(way: Way, policy: str) -> None:
     cell = Cell(FEW, policy)
     z = off(live(cell, way), live(cell))
     assert abs(z) > 5, z
+
+
+@pytest.mark.parametrize(("policy", "keep_for", "days", "options"), test_keep_for.LATER)
+def test_a_replay_is_the_slow_loop(policy: str, keep_for: str, days: float | None, options: dict[str, Any]) -> None:
+    test_keep_for.test_a_replay_is_the_slow_loop(policy, keep_for, days, options)

@@ -7,6 +7,9 @@ import json
 import pytest
 
 from tests.engine.kernels.test_internals import untested
+from tests.frozen import test_frozen
+from tests.frozen.commands import LATER
+from tests.frozen.running import Runs
 from tests.golden.replays import RECORD, found
 
 
@@ -23,3 +26,13 @@ def test_replays_are_those_on_record() -> None:
 
 def test_an_untested_numba_finds_the_same() -> None:
     untested(arms=["ucb1"], linear=["linucb"])
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("frozen").resolve())
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_command_says_what_its_snapshot_says(name: str, commands: Runs) -> None:
+    test_frozen.test_a_command_says_what_its_snapshot_says(name, commands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evaluator import compare
 from evaluator.checks.options import CheckOptions
 from evaluator.checks.run import CheckReport, check_log
 from evaluator.log import Log
 from tests.bench.verdicts import apart, earned_more, learning, steady
+from tests.comparisons.test_verdict import shown
 from tests.untidy.kinds import KINDS
 
 # Those whose numbers a defect moves, and those that move intervals.
@@ -70,3 +73,32 @@ def test_what_earns_far_more_than_was_asked_ships() -> None:
         one for name in ("tidy", "daily rhythm") for seed in range(3) for one in steady(KINDS[name], seed, beyond=0.1)
     ]
     assert set(found) == {"ship"}
+
+
+def test_waiting_says_how_many_more_displays_would_tell() -> None:
+    """Of a log whose estimate is the truth: the range holds the number that tells it on 80 % of logs."""
+    rates, policies = (0.40, 0.426), ["fixed:action=0", "fixed:action=1"]
+    for seed in range(100):
+        found = compare(shown(rates, n=4_000, seed=seed), policies, baseline=policies[0]).verdict
+        assert found is not None
+        difference = found.candidates[0].difference
+        assert difference is not None
+        if abs(difference.estimate - 0.026) < 0.001:
+            break
+    more = re.fullmatch(
+        r"about ([\d,]+) to ([\d,]+) more displays like the 4,000 replayed, .*", found.conditions[0].remedy
+    )
+    assert more is not None
+    told = []
+    for number in more.groups():
+        n = 4_000 + int(number.replace(",", ""))
+        longer = [
+            compare(shown(rates, n=n, seed=seed), policies, baseline=policies[0]).verdict
+            for seed in range(1_000, 1_020)
+        ]
+        told.append(sum(of is not None and of.conditions[0].met is True for of in longer) / 20)
+    assert told[0] < 0.8 < told[1]
+    # A difference of the size of its standard error leaves open how much would tell it.
+    near = compare(shown((0.40, 0.41), n=4_000, seed=3), policies, baseline=policies[0]).verdict
+    assert near is not None
+    assert near.conditions[0].remedy == "a longer log: how much longer, this one does not tell"

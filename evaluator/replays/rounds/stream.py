@@ -349,7 +349,13 @@ def pieces(log: Log, columns: list[str], vectors: Sequence[str], size: int = BAT
 def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
     """Return the place of each display's first vector, where each eligible action has one, shape (n + 1,)."""
     assert isinstance(sets, SetCodes)
-    begin = _summed(sizes(sets))
+    if len(sets.distinct) < len(sets):
+        begin = _summed(sizes(sets))
+    else:  # sets that hardly repeat are read once, as a loop reads them
+        from evaluator.engine.eligible_choice import first_of_eligible
+
+        begin = np.zeros(len(sets) + 1, np.int64)
+        first_of_eligible(read_only(np.asarray(sets)), read_only(words(sets.distinct)), begin)
     if begin[-1] != len(vectors):
         rows = f"rows {first} to {first + len(sets) - 1}"
         raise LogError(

@@ -466,7 +466,7 @@ def refitted(
     """
     if _told_fit(plan):
         known = None if plan.known is None else plan.known.drawn(rng)
-        by = (id(plan.teacher), id(plan.told), plan.clock, plan.window, plan.options.seed)
+        by = (id(plan.teacher), id(plan.known), id(plan.told), plan.clock, plan.window, plan.options.seed)
         if by not in seen:
             seen[by] = seen_anew(plan, known, times[id(plan.teacher)])
         told = told_delays(seen[by], delays="log", horizon=plan.setting.horizon)
