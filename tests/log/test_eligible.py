@@ -67,7 +67,7 @@ def test_bits_say_what_truths_say(monkeypatch: pytest.MonkeyPatch, n_actions: in
     for codes in (np.arange(N)[N - 2 :: -1], np.arange(2 * N) % N):
         np.testing.assert_array_equal(sizes(set_codes(codes, bits)), truths[codes].sum(axis=1))
         begin = np.zeros(len(codes) + 1, np.int64)
-        stream._loop_over_sets()(codes.astype(np.int32), words(bits), begin)
+        stream.count_before(codes.astype(np.int32), words(bits), begin)
         np.testing.assert_array_equal(np.diff(begin), truths[codes].sum(axis=1))
     first, action = members(bits)
     display, expected = np.nonzero(truths)

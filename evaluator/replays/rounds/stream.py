@@ -12,9 +12,8 @@ than that stay as they are: `python -m tests.bench.repeats` measures both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -356,7 +355,7 @@ def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[
         begin = _summed(sizes(sets))
     else:  # sets that hardly repeat are read once, as a loop reads them
         begin = np.zeros(len(sets) + 1, np.int64)
-        _loop_over_sets()(read_only(np.asarray(sets)), read_only(words(sets.distinct)), begin)
+        count_before(read_only(np.asarray(sets)), read_only(words(sets.distinct)), begin)
     if begin[-1] != len(vectors):
         rows = f"rows {first} to {first + len(sets) - 1}"
         raise LogError(
@@ -366,6 +365,7 @@ def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[
     return begin
 
 
+@compiled
 def count_before(of: npt.NDArray[np.int32], word: npt.NDArray[np.uint64], begin: Ints) -> None:
     """Write how many eligible actions there are before each display, shape (n + 1,), whose first number is 0.
 
@@ -376,12 +376,6 @@ def count_before(of: npt.NDArray[np.int32], word: npt.NDArray[np.uint64], begin:
         for at in range(word.shape[1]):
             size += count_bits(word[np.uint32(of[i]), at])
         begin[i + 1] = begin[i] + size
-
-
-@cache
-def _loop_over_sets() -> Callable[..., None]:
-    """Return `count_before`, compiled: whoever reads a log without such sets loads no compiler."""
-    return compiled(count_before)
 
 
 def _summed(counts: Ints) -> Ints:
