@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluator.engine.kernels.argmax import LOWEST_FIRST, check_score, goes_first, tie_key
-from evaluator.engine.kernels.compiling import compiled, inlinable
+from evaluator.engine.kernels.compiling import inlinable
 from evaluator.engine.kernels.intrinsics import (
     LAST_BIT,
     bits_below,
@@ -350,18 +350,3 @@ def _beats(state: Any, vector: npt.NDArray[np.floating], k: Any, own: float, act
         return True
     s = score_among(state, vector, k)
     return bool(s > own or (s == own and goes_first(k, action, key)))
-
-
-def _first_of_eligible(of: npt.NDArray[np.int32], word: npt.NDArray[np.uint64], begin: npt.NDArray[np.int64]) -> None:
-    """Write how many eligible actions there are before each display, shape (n + 1,), whose first number is 0.
-
-    `of` and `word` are as in `EligibleActions`.
-    """
-    for i in range(of.shape[0]):
-        size = 0
-        for at in range(word.shape[1]):
-            size += count_bits(word[np.uint32(of[i]), at])
-        begin[i + 1] = begin[i] + size
-
-
-first_of_eligible = compiled(_first_of_eligible)

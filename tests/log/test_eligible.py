@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluator.datasets import load
-from evaluator.engine.eligible_choice import first_of_eligible
 from evaluator.errors import LogError
 from evaluator.log import Log, find_breaches, shuffle_ties
 from evaluator.log import eligible as sets_of
@@ -22,6 +21,7 @@ from evaluator.log.fingerprint import content_hash
 from evaluator.log.schema import to_numpy, uneven_lists
 from evaluator.log.vectors_of_displays import in_order
 from evaluator.reading.canonical import open_canonical, write_canonical
+from evaluator.replays.rounds import stream
 from tests.logs import build_log
 
 N = 300
@@ -67,7 +67,7 @@ def test_bits_say_what_truths_say(monkeypatch: pytest.MonkeyPatch, n_actions: in
     for codes in (np.arange(N)[N - 2 :: -1], np.arange(2 * N) % N):
         np.testing.assert_array_equal(sizes(set_codes(codes, bits)), truths[codes].sum(axis=1))
         begin = np.zeros(len(codes) + 1, np.int64)
-        first_of_eligible(codes.astype(np.int32), words(bits), begin)
+        stream.count_before(codes.astype(np.int32), words(bits), begin)
         np.testing.assert_array_equal(np.diff(begin), truths[codes].sum(axis=1))
     first, action = members(bits)
     display, expected = np.nonzero(truths)

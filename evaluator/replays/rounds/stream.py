@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluator.engine.kernels.compiling import compiled
+from evaluator.engine.kernels.intrinsics import count_bits
 from evaluator.errors import LogError, ParameterError, nearest
 from evaluator.log import Log
 from evaluator.log.breaches import TARGET_REPAIR, target_breaches
@@ -352,10 +354,8 @@ def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[
     if len(sets.distinct) < len(sets):
         begin = _summed(sizes(sets))
     else:  # sets that hardly repeat are read once, as a loop reads them
-        from evaluator.engine.eligible_choice import first_of_eligible
-
         begin = np.zeros(len(sets) + 1, np.int64)
-        first_of_eligible(read_only(np.asarray(sets)), read_only(words(sets.distinct)), begin)
+        count_before(read_only(np.asarray(sets)), read_only(words(sets.distinct)), begin)
     if begin[-1] != len(vectors):
         rows = f"rows {first} to {first + len(sets) - 1}"
         raise LogError(
@@ -363,6 +363,19 @@ def _first_of_eligible(first: int, sets: npt.NDArray[Any], vectors: npt.NDArray[
             remedy="give one, in the order of the actions.",
         )
     return begin
+
+
+@compiled
+def count_before(of: npt.NDArray[np.int32], word: npt.NDArray[np.uint64], begin: Ints) -> None:
+    """Write how many eligible actions there are before each display, shape (n + 1,), whose first number is 0.
+
+    `of` and `word` are as in `EligibleActions`.
+    """
+    for i in range(of.shape[0]):
+        size = 0
+        for at in range(word.shape[1]):
+            size += count_bits(word[np.uint32(of[i]), at])
+        begin[i + 1] = begin[i] + size
 
 
 def _summed(counts: Ints) -> Ints:
