@@ -30,12 +30,12 @@ def only_for_helpers(left):
     return None if threading.current_thread() is threading.main_thread() else take(left)
 compiling._next_job = only_for_helpers
 assert compiling.compile_ahead(calls()) == ["ranks", "ranks"]
-assert not count_ranks.overloads
+assert not count_ranks.dispatcher.overloads
 assert all(compiling._missing(call) is None for call in calls())
 assert compiling.compile_ahead(calls()) == []
 for call in calls():
     count_ranks(*call.arguments)
-assert sum(count_ranks.stats.cache_hits.values()) == 2
+assert sum(count_ranks.dispatcher.stats.cache_hits.values()) == 2
 """
 
 
@@ -52,4 +52,4 @@ def test_what_no_cache_holds_is_left_to_its_call(monkeypatch: pytest.MonkeyPatch
         == []
     )
     assert compiling.compile_ahead([compiling.LoopCall("interpreted", abs, (1,))], least=1) == []
-    assert not loop.overloads
+    assert not loop.dispatcher.overloads
