@@ -27,7 +27,7 @@ Wooldridge. Distribution-free estimation of some nonlinear panel data models. Jo
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,10 @@ from evaluator.estimates.standard_errors import clusters_text, effective, too_fe
 from evaluator.log.column import Column, source_columns
 from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import ALL_BUT_NOISE
-from evaluator.replays.kept_units import Units, by_unit
 from evaluator.replays.rounds.propensity import NONE_GIVEN
+
+if TYPE_CHECKING:
+    from evaluator.replays.kept_units import Units
 
 # Intervals that are to be so many times as wide are worth a warning.
 WIDER = 1.1
@@ -195,6 +197,8 @@ def _of_actions(reward: Floats, action: Ints, clusters: Column, grown: float) ->
 
 def chance_of_one(t: Tables, units: Units) -> float:
     """Return which share of units of more than one display would show one action if the logger chose anew at each."""
+    from evaluator.replays.kept_units import by_unit
+
     log, found = t.logged.survey.log, t.logged.propensities
     plain = {"propensity", "action", "display_id"}.issuperset(found.reads)
     return units.chance(by_unit(found, log, units) if plain else NONE_GIVEN)

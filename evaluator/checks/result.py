@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evaluator.checks.tables import Tables
 from evaluator.findings.finding import Finding
 from evaluator.log.column import Column
 from evaluator.log.contract import has_eligibility
-from evaluator.replays.kept_units import Units
 from evaluator.results.json_documents import JsonPart, Numbers, Share, Text, in_document
+
+if TYPE_CHECKING:
+    from evaluator.replays.kept_units import Units
 
 Verdict = Literal["pass", "warn", "fail", "not applicable"]
 # Verdicts that a reader must know, the worst first.

@@ -25,7 +25,6 @@ from evaluator.log.log_tables import PropensityKind
 from evaluator.log.reward_kinds import counted_outcomes, refunds_at_once, with_rewards
 from evaluator.log.schema import to_numpy
 from evaluator.options.deployment import ALL_BUT_NOISE, KeptFor, parse_kept
-from evaluator.replays.kept_units import Units, first_displays, read_units
 from evaluator.replays.rounds.propensity import resolve_propensities
 from evaluator.replays.rounds.survey import surveys
 from evaluator.results.in_notebooks import ShownInNotebooks
@@ -35,6 +34,7 @@ from evaluator.results.tabular import NUMBER, TEXT, arrow_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evaluator.replays.kept_units import Units
 
 # Normal quantiles: of a difference at a level of 95 %, told on 80 % of logs.
 _TOLD_Z = 1.96 + POWER_Z
@@ -198,6 +198,8 @@ def check_log(log: Log, options: CheckOptions, advance: Callable[[int], None] = 
     tables, units = _tables(log, options, level, advance), _units(log, users)
     of_choices, propensities = tables, tables[0].logged.propensities
     if units is not None and units.kept and chance_of_one(tables[0], units) < ALL_BUT_NOISE:
+        from evaluator.replays.kept_units import first_displays
+
         of_choices = _tables(first_displays(log, units), options, level)
     return CheckReport(
         dataset=log.meta.name,
@@ -250,7 +252,11 @@ def _units(log: Log, users: Column | None) -> Units | None:
     asked = parse_kept(log.meta.deployment.get("keep_for"))
     if asked is None and users is not None:
         asked = KeptFor(users.by, users.by, None)
-    return None if asked is None else read_units(log, asked)
+    if asked is None:
+        return None
+    from evaluator.replays.kept_units import read_units
+
+    return read_units(log, asked)
 
 
 def _unseen_by_some(counted: Sequence[str]) -> str:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field
 
 from evaluator.checks.result import CheckResult
 from evaluator.checks.result import Verdict as CheckVerdict
-from evaluator.comparisons.verdict import Verdict
 from evaluator.escape import escape
 from evaluator.findings.codes import CODES
 from evaluator.findings.finding import Finding
 from evaluator.reports.numbers import Measured, column_digits
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.verdict import Verdict  # reports of other commands load no comparison
 
 T = TypeVar("T")
 # A chart, as a Vega-Lite specification with its data.

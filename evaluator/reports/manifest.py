@@ -270,6 +270,7 @@ def read_chapter(folder: Path) -> Chapter:
     """Return the chapter in the folder of a result; SourceError without one as a command writes it."""
     from pydantic import TypeAdapter, ValidationError
 
+    from evaluator.comparisons.verdict import Verdict  # noqa: F401  # the type of a field, which pydantic looks up here
     from evaluator.reports.chart_schema import MOST_CHARTS, check_charts, place_of
 
     path = folder / CHAPTER

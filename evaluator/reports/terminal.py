@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -20,11 +21,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from evaluator.comparisons.verdict import Verdict
 from evaluator.escape import escape
 from evaluator.reports import document as doc
 from evaluator.reports.console import ReportConsole
-from evaluator.reports.decision_words import rule_text, stakes
+
+if TYPE_CHECKING:
+    from evaluator.comparisons.verdict import Verdict
 
 DO = "What to do: "
 SETTLE = "What would settle it:"
@@ -129,6 +131,8 @@ def _table(grid: doc.Grid) -> Table:
 
 def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     """Yield the conditions of the rule, what would settle them, and the rule; the sentences above say the rest."""
+    from evaluator.reports.decision_words import rule_text, stakes
+
     for line in stakes(verdict):
         yield Text(escape(line))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)

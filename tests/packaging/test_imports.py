@@ -292,3 +292,11 @@ def test_a_study_of_delays_draws_only_when_asked_to() -> None:
     code = f"from evaluator.cli import app as a; import sys; sys.argv = ['evaluate', {words}]"
     run = f"{code}\ntry:\n a.main()\nexcept SystemExit: pass\nprint()"
     assert not loaded_by(f"exec({run!r})") & {"altair", "vl_convert"}
+
+
+def test_a_check_without_users_loads_no_loop_and_no_comparison() -> None:
+    code = "from evaluator.cli import app as a; sys.argv = ['evaluate', 'check', '-d', 'synthetic', '--limit', '2000']"
+    run = f"{code}\ntry:\n a.main()\nexcept SystemExit: pass\nprint()"
+    modules = loaded_by(f"exec({run!r})")
+    assert "evaluator.reports.check" in modules
+    assert not modules & {"evaluator.engine.loop", "evaluator.replays.planning", "evaluator.comparisons.verdict"}
