@@ -280,8 +280,8 @@ def only_actions(log: StoredLog, wanted: str | Sequence[str], events: Iterator[p
 
     The `events` of the log, `most` of them, come some at a time in their order; of those that go nothing is kept.
     Delays still count the displays of all actions: the log has the column ``position``. Propensities become those of
-    the fewer actions where `evaluator.reading.labels.kept_propensities` knows them. Errors of the choice are as
-    of `evaluator.reading.labels.choose_actions`.
+    the fewer actions where `evaluator.reading.kept_actions.kept_propensities` knows them. Errors of the choice are as
+    of `evaluator.reading.kept_actions.choose_actions`.
     """
     meta = log.meta
     logged = meta.propensity in ("logged", "estimated")
