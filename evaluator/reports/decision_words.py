@@ -36,6 +36,8 @@ _MOST = 6
 _LEAST = 5
 # Letters of a name that a table has room for, on two lines.
 _WHOLE = 36
+# Days of a year.
+_YEAR = 365.25
 _FIXED = re.compile(r"fixed:action=(?:\d+ \((?P<of_index>.*)\)|\"?(?P<label>.*?)\"?)", re.DOTALL)
 # What stands in the way of a candidate beside its difference, in a word or two.
 _IN_THE_WAY = {
@@ -378,7 +380,13 @@ def _lasts(displays: int, days: float | None) -> str:
 
 
 def days_text(days: float) -> str:
-    """Return a number of days in words, rounded up."""
+    """Return a number of days in words, rounded up; of years from ten on.
+
+    >>> days_text(0.2), days_text(1), days_text(23.1), days_text(29_723)
+    ('less than a day', '1 day', '24 days', '82 years')
+    """
+    if days >= 10 * _YEAR:
+        return f"{math.ceil(days / _YEAR):,} years"
     return "less than a day" if days < 1.0 else f"{math.ceil(days):,} day{'s' * (days > 1.0)}"
 
 
