@@ -42,7 +42,7 @@ def _leaves(folder: Path) -> None:
 
 def _grows(folder: Path) -> None:
     # By more than what other tests of this process held, which allocators may give back at this moment.
-    bytearray(500_000_000)[::4096] = b"x" * len(range(0, 500_000_000, 4096))
+    bytearray(1_000_000_000)[::4096] = b"x" * len(range(0, 1_000_000_000, 4096))
 
 
 def _bursts(folder: Path) -> None:

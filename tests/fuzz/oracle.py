@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import resource
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 
 from evaluator.errors import EvaluatorError
 from tests.fuzz.canary import SONG, put_payload
@@ -138,6 +140,8 @@ def _state(folder: Path) -> dict[str, str]:
 
 def forget_peak() -> int:
     """Return the resident size of this process, in bytes, and let `peak` count from here."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()  # else what others held may go meanwhile, and hide what grows
     Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
