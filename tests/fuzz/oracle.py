@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import resource
 import shutil
@@ -140,7 +139,6 @@ def _state(folder: Path) -> dict[str, str]:
 
 def forget_peak() -> int:
     """Return the resident size of this process, in bytes, and let `peak` count from here."""
-    gc.collect()
     pa.default_memory_pool().release_unused()  # else what others held may go meanwhile, and hide what grows
     Path("/proc/self/clear_refs").write_text("5")
     return peak()
