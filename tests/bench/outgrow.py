@@ -201,7 +201,8 @@ def by_workers(what: str, command: Callable[..., tuple[float, float, float]], *,
     for words in ways:
         seconds, processor, _ = command(*words.split())
         first = first or seconds
-        print(f"| `{words}` | {seconds:.1f} | {processor:.1f} | {first / seconds:.2f} |", flush=True)
+        own = "" if "--cluster" in words else f"{processor:.1f}"  # its processes are no children of the command
+        print(f"| `{words}` | {seconds:.1f} | {own} | {first / seconds:.2f} |", flush=True)
 
 
 def calculated(cost: Cost, displays: float, share: float, variants: int, resamples: int, workers: int) -> None:
