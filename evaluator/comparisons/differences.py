@@ -195,9 +195,10 @@ def find_differences(
     def summed(i: int, upper: float, lower: float) -> SumsOfFirst:
         return SumsOfFirst(lived[i].rewards[0], upper=upper, lower=lower)
 
+    @cache
     def sums(i: int) -> Sums:
         # Of the logging policy each of the others is compared with first rounds.
-        if plans[i].sampler != "logged" or not all(map(consecutive, lived[i].displays)) or len(lived[i].displays) > 1:
+        if plans[i].sampler != "logged" or len(lived[i].displays) > 1 or not consecutive(lived[i].displays[0]):
             return sums_of
         return lambda rewards, *, upper, lower: summed(i, upper, lower).of(rewards.size)
 

@@ -58,6 +58,17 @@ def opened(browser: Any, file: Path, **options: Any) -> tuple[Any, list[str]]:
     return page, told
 
 
+def assert_letters_are_read(page: Any, width: int) -> None:
+    """Letters of pictures are large enough on the screen, and end within it."""
+    letters = page.evaluate(
+        "[...document.querySelectorAll('.two figure text')].filter(text => text.textContent).map(text => "
+        "[parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.getBoundingClientRect().right])"
+    )
+    assert letters
+    assert min(size for size, _ in letters) >= 12.0
+    assert max(right for _, right in letters) <= width
+
+
 # Colours do not depend on the width, nor does what fits on the colours.
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
 def test_a_page_is_accessible_asks_nobody_and_fits(browser: Any, page_file: Path, scheme: str, width: int) -> None:
@@ -93,14 +104,7 @@ def test_a_decision_is_read_in_few_screens(
     assert set(seen[len(order) - 1 :]) == {".fold"}
     before = page.evaluate("document.querySelector('main').innerText.split('What it rests on')[0].split(/\\s+/).length")
     assert before <= 600
-    # Letters as large as they are on the screen, and where their right end is.
-    letters = page.evaluate(
-        "[...document.querySelectorAll('.two figure text')].filter(text => text.textContent).map(text => "
-        "[parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.getBoundingClientRect().right])"
-    )
-    assert letters
-    assert min(size for size, _ in letters) >= 12.0
-    assert max(right for _, right in letters) <= width
+    assert_letters_are_read(page, width)
     page.context.close()
 
 
@@ -121,13 +125,7 @@ def test_an_answer_is_read_in_few_screens(
     assert 1 <= figures <= 2
     wide = "[...document.querySelectorAll('.wide,figure')].filter(part => !part.closest('details'))"
     assert page.evaluate(f"{wide}.every(part => part.scrollWidth <= part.clientWidth + 1)")
-    letters = page.evaluate(
-        "[...document.querySelectorAll('.two figure text')].filter(text => text.textContent).map(text => "
-        "[parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a, text.getBoundingClientRect().right])"
-    )
-    assert letters
-    assert min(size for size, _ in letters) >= 12.0
-    assert max(right for _, right in letters) <= width
+    assert_letters_are_read(page, width)
     page.context.close()
 
 
